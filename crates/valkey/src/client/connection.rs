@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisConnectionInfo, RedisError, ServerError, Value};
@@ -10,9 +11,9 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::dial::dial;
-use super::error::{ConnectFailure, Error};
-use super::target::{Credentials, Deadlines, Target};
+use super::dial::{Allowance, Stream, dial};
+use super::error::Error;
+use super::target::{Credentials, Target};
 use super::tls::TlsError;
 
 /// An open and authenticated connection.
@@ -22,7 +23,7 @@ use super::tls::TlsError;
 #[derive(Debug)]
 pub struct Connection {
     endpoint: String,
-    deadlines: Deadlines,
+    deadline: Duration,
     stream: MultiplexedConnection,
     // Declared last: the queue is closed before its reader is stopped.
     _driver: Driver,
@@ -51,29 +52,16 @@ pub(super) struct Request<'a> {
 impl Connection {
     /// Dials, shakes hands and authenticates, all within the deadline for connecting.
     pub async fn open(target: &Target) -> Result<Self, Error> {
-        let opening = async {
-            let stream = dial(target).await?;
-            let mut connection = Self::over(target, stream).await?;
-            if let Some(credentials) = &target.credentials {
-                connection.authenticate(credentials).await?;
-            }
-            connection.deadlines = target.deadlines;
-            Ok(connection)
-        };
-        match timeout(target.deadlines.connect, opening).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::Connect {
-                endpoint: target.endpoint.to_string(),
-                reason: ConnectFailure::Timeout,
-                source: io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!("not connected within {:?}", target.deadlines.connect),
-                ),
-            }),
+        let allowance = Allowance::new(target.deadlines.connect);
+        let stream = dial(target, &allowance).await?;
+        let connection = Self::over(target, stream).await?;
+        if let Some(credentials) = &target.credentials {
+            allowance.spend(&target.endpoint, "AUTH", connection.authenticate(credentials)).await?;
         }
+        Ok(connection)
     }
 
-    async fn over(target: &Target, stream: Box<dyn super::dial::Stream>) -> Result<Self, Error> {
+    async fn over(target: &Target, stream: Box<dyn Stream>) -> Result<Self, Error> {
         let endpoint = target.endpoint.to_string();
         // The library gets neither credentials nor a timeout: both are ours, so that failures are told apart here. It
         // introduces itself with CLIENT SETINFO unless told not to, which a restricted user may not be allowed.
@@ -82,9 +70,8 @@ impl Connection {
         let (stream, driver) = MultiplexedConnection::new_with_config(&info, stream, config)
             .await
             .map_err(|error| failure(&endpoint, "CONNECT", error, &[]))?;
-        // Until the connection is open, only the deadline for connecting counts.
-        let deadlines = Deadlines { command: target.deadlines.connect, ..target.deadlines };
-        Ok(Self { endpoint, deadlines, stream, _driver: Driver(tokio::spawn(driver)) })
+        let driver = Driver(tokio::spawn(driver));
+        Ok(Self { endpoint, deadline: target.deadlines.command, stream, _driver: driver })
     }
 
     async fn authenticate(&self, credentials: &Credentials) -> Result<(), Error> {
@@ -94,7 +81,8 @@ impl Connection {
         }
         command.arg(credentials.password.expose_secret());
         let request = Request { name: "AUTH", command, secrets: vec![&credentials.password] };
-        match self.send(request).await {
+        // The allowance for connecting is the deadline here, whichever of the two is longer.
+        match self.exchange(request).await {
             Ok(_) => Ok(()),
             // A server without a password refuses one: to the caller that is the wrong password too.
             Err(Error::Server { endpoint, message, .. }) => Err(Error::WrongPassword { endpoint, message }),
@@ -108,18 +96,18 @@ impl Connection {
     }
 
     pub(super) async fn send(&self, request: Request<'_>) -> Result<Value, Error> {
+        let name = request.name.to_owned();
+        timeout(self.deadline, self.exchange(request)).await.unwrap_or_else(|_| {
+            Err(Error::Timeout { endpoint: self.endpoint.clone(), command: name, after: self.deadline })
+        })
+    }
+
+    async fn exchange(&self, request: Request<'_>) -> Result<Value, Error> {
         let Request { name, command, secrets } = request;
-        let mut stream = self.stream.clone();
-        let answer = timeout(self.deadlines.command, stream.send_packed_command(&command)).await;
-        match answer {
-            Ok(Ok(Value::ServerError(error))) => Err(refusal(&self.endpoint, name, &error, &secrets)),
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(failure(&self.endpoint, name, error, &secrets)),
-            Err(_) => Err(Error::Timeout {
-                endpoint: self.endpoint.clone(),
-                command: name.to_owned(),
-                after: self.deadlines.command,
-            }),
+        match self.stream.clone().send_packed_command(&command).await {
+            Ok(Value::ServerError(error)) => Err(refusal(&self.endpoint, name, &error, &secrets)),
+            Ok(value) => Ok(value),
+            Err(error) => Err(failure(&self.endpoint, name, error, &secrets)),
         }
     }
 

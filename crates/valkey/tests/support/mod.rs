@@ -1,6 +1,6 @@
 //! What the tests share: servers of each release, connections, certificates, patience.
 
-pub mod certificates;
+pub(crate) mod certificates;
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -9,23 +9,26 @@ use valkey::testing::{Release, Server};
 use valkey::{Connection, Deadlines, Error, Target};
 
 /// A busy machine must not fail tests that are not about time.
-pub const RELAXED: Deadlines =
+pub(crate) const RELAXED: Deadlines =
     Deadlines { connect: Duration::from_secs(10), command: Duration::from_secs(10) };
 
-pub fn start(release: Release, conf: &str) -> Server {
+pub(crate) fn start(release: Release, conf: &str) -> Server {
     Server::start(release, conf).unwrap_or_else(|error| panic!("{error}"))
 }
 
-pub async fn open(server: &Server) -> Connection {
+pub(crate) async fn open(server: &Server) -> Connection {
     connect(server.target()).await.expect("should let us in")
 }
 
-pub async fn connect(target: Target) -> Result<Connection, Error> {
+pub(crate) async fn connect(target: Target) -> Result<Connection, Error> {
     Connection::open(&target.with_deadlines(RELAXED)).await
 }
 
 /// Waits until the answer is there, for what a server does in its own time.
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         if let Some(answer) = look().await {
