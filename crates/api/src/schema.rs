@@ -58,9 +58,11 @@ fn silence_children(schema: &mut JSONSchemaProps) {
         Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(silence),
         None => {}
     }
-    if let Some(k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrBool::Schema(
-        values,
-    )) = &mut schema.additional_properties
+    if let Some(
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrBool::Schema(
+            values,
+        ),
+    ) = &mut schema.additional_properties
     {
         silence(values);
     }

@@ -68,7 +68,9 @@ impl Error {
 
     /// The API server will not take this object as it is (invalid, forbidden by quota or policy): its own words.
     pub fn refusal(&self) -> Option<&str> {
-        self.status().filter(|status| matches!(status.code, 400 | 403 | 413 | 422)).map(|status| status.message.as_str())
+        self.status()
+            .filter(|status| matches!(status.code, 400 | 403 | 413 | 422))
+            .map(|status| status.message.as_str())
     }
 }
 
@@ -103,7 +105,13 @@ impl Objects {
 
     /// Server-side apply. Only our own fields are taken back by force; without `force`, a field that another manager
     /// holds with another value is a conflict.
-    pub async fn apply(&self, name: &str, manager: &str, body: &Value, force: bool) -> Result<DynamicObject, Error> {
+    pub async fn apply(
+        &self,
+        name: &str,
+        manager: &str,
+        body: &Value,
+        force: bool,
+    ) -> Result<DynamicObject, Error> {
         let mut parameters = PatchParams::apply(manager);
         parameters.force = force;
         call("apply", &self.kind, name, self.api.patch(name, &parameters, &Patch::Apply(body))).await
@@ -124,12 +132,10 @@ impl Objects {
         resource_version: &str,
         pointers: &[String],
     ) -> Result<(), Error> {
-        let mut operations = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": resource_version})];
+        let mut operations =
+            vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": resource_version})];
         operations.extend(pointers.iter().map(|pointer| json!({"op": "remove", "path": pointer})));
-        let parameters = PatchParams {
-            field_manager: Some(manager.to_owned()),
-            ..PatchParams::default()
-        };
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         let patch = JsonPatch(Value::Array(operations));
         call("patch", &self.kind, name, patch.send(&self.api, name, &parameters)).await
     }
@@ -166,7 +172,10 @@ impl JsonPatch {
 /// Read one object that is not in a cache.
 pub async fn get<K>(client: &Client, namespace: &str, name: &str) -> Result<Option<K>, Error>
 where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug,
 {
     let api = Api::<K>::namespaced(client.clone(), namespace);
     call("get", &K::kind(&()), name, api.get_opt(name)).await
@@ -182,7 +191,10 @@ pub async fn write_status<K, S>(
     status: &S,
 ) -> Result<(), Error>
 where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug,
     S: Serialize + Sync,
 {
     let api = Api::<K>::namespaced(client.clone(), namespace);
@@ -194,5 +206,7 @@ where
         "status": status,
     });
     let parameters = PatchParams::apply(manager).force();
-    call("write status of", &K::kind(&()), name, api.patch_status(name, &parameters, &Patch::Apply(&body))).await.map(|_| ())
+    call("write status of", &K::kind(&()), name, api.patch_status(name, &parameters, &Patch::Apply(&body)))
+        .await
+        .map(|_| ())
 }

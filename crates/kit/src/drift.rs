@@ -174,7 +174,8 @@ mod tests {
     #[test]
     fn a_second_owner_is_not_a_difference_but_a_missing_one_is() {
         let desired = json!({"metadata": {"ownerReferences": [{"uid": "1", "kind": "ValkeyNode"}]}});
-        let more = json!({"metadata": {"ownerReferences": [{"uid": "2"}, {"uid": "1", "kind": "ValkeyNode"}]}});
+        let more =
+            json!({"metadata": {"ownerReferences": [{"uid": "2"}, {"uid": "1", "kind": "ValkeyNode"}]}});
         assert_eq!(differences(&desired, &more), Vec::<String>::new());
         let none = json!({"metadata": {}});
         assert_eq!(differences(&desired, &none), ["metadata.ownerReferences"]);

@@ -100,7 +100,11 @@ impl Candidate {
                 _ => Instant::now(),
             };
             seen = Some((version, since));
-            match decide(lease.as_ref().and_then(|lease| lease.spec.as_ref()), &self.identity, since.elapsed()) {
+            match decide(
+                lease.as_ref().and_then(|lease| lease.spec.as_ref()),
+                &self.identity,
+                since.elapsed(),
+            ) {
                 Decision::Wait(rest) => pause = rest,
                 Decision::Take | Decision::Renew => match self.write(lease, Some(&self.identity)).await {
                     Ok(()) => return true,
@@ -191,7 +195,9 @@ impl Candidate {
             lease_duration_seconds: i32::try_from(HOLDS_FOR.as_secs()).ok(),
             acquire_time: if same { before.acquire_time } else { Some(now.clone()) },
             renew_time: Some(now),
-            lease_transitions: Some(before.lease_transitions.unwrap_or(0) + i32::from(!same && holder.is_some())),
+            lease_transitions: Some(
+                before.lease_transitions.unwrap_or(0) + i32::from(!same && holder.is_some()),
+            ),
             ..LeaseSpec::default()
         });
         let parameters = PostParams::default();

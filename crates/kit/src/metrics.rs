@@ -78,10 +78,22 @@ impl Metrics {
         };
         let mut registry = Registry::with_prefix("valkey_operator");
         registry.register("reconciles", "Reconciles by kind and outcome", metrics.reconciles.clone());
-        registry.register("reconcile_errors", "Failed reconciles by kind and category", metrics.failures.clone());
-        registry.register("reconcile_duration_seconds", "How long reconciles take", metrics.durations.clone());
+        registry.register(
+            "reconcile_errors",
+            "Failed reconciles by kind and category",
+            metrics.failures.clone(),
+        );
+        registry.register(
+            "reconcile_duration_seconds",
+            "How long reconciles take",
+            metrics.durations.clone(),
+        );
         registry.register("queue", "Reconciles under way by kind", metrics.queue.clone());
-        registry.register("api_calls", "Calls to the Kubernetes API by verb and resource", metrics.api_calls.clone());
+        registry.register(
+            "api_calls",
+            "Calls to the Kubernetes API by verb and resource",
+            metrics.api_calls.clone(),
+        );
         registry.register("leader", "1 while this replica is the leader", metrics.leader.clone());
         (metrics, registry)
     }
@@ -125,7 +137,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let call = describe(request.method().as_str(), request.uri().path(), request.uri().query().unwrap_or(""));
+        let call =
+            describe(request.method().as_str(), request.uri().path(), request.uri().query().unwrap_or(""));
         self.calls.get_or_create(&call).inc();
         self.inner.call(request)
     }
@@ -173,12 +186,22 @@ mod tests {
             ("GET", "/api/v1/namespaces/a/pods/b", "", "get", "pods"),
             ("GET", "/api/v1/pods", "watch=true&x=1", "watch", "pods"),
             ("GET", "/apis/valkey.io/v1alpha1/valkeynodes", "", "list", "valkeynodes"),
-            ("PATCH", "/apis/valkey.io/v1alpha1/namespaces/a/valkeynodes/b/status", "", "patch", "valkeynodes/status"),
+            (
+                "PATCH",
+                "/apis/valkey.io/v1alpha1/namespaces/a/valkeynodes/b/status",
+                "",
+                "patch",
+                "valkeynodes/status",
+            ),
             ("POST", "/apis/events.k8s.io/v1/namespaces/a/events", "", "create", "events"),
             ("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/b", "", "update", "leases"),
             ("GET", "/version", "", "list", "other"),
         ] {
-            assert_eq!(describe(method, path, query), ApiCall { verb, resource: resource.to_owned() }, "{path}");
+            assert_eq!(
+                describe(method, path, query),
+                ApiCall { verb, resource: resource.to_owned() },
+                "{path}"
+            );
         }
     }
 }

@@ -74,9 +74,14 @@ mod tests {
 
     #[test]
     fn equal_amounts_are_equal_however_they_are_written() {
-        for (one, two) in
-            [("1Gi", "1024Mi"), ("1", "1000m"), ("0.5", "500m"), ("1e3", "1k"), ("1.5Gi", "1536Mi"), ("100M", "1e8")]
-        {
+        for (one, two) in [
+            ("1Gi", "1024Mi"),
+            ("1", "1000m"),
+            ("0.5", "500m"),
+            ("1e3", "1k"),
+            ("1.5Gi", "1536Mi"),
+            ("100M", "1e8"),
+        ] {
             assert!(same(one, two), "{one} and {two}");
         }
         for (one, two) in [("1G", "1Gi"), ("1", "2"), ("x", "x"), ("", "")] {

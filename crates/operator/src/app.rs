@@ -65,7 +65,9 @@ pub async fn run(args: Args) -> Result<(), Error> {
     }
     stop.cancel();
     match http.await {
-        Ok(Err(error)) => tracing::warn!(error = %kit::telemetry::chain(&error), "the HTTP server had stopped"),
+        Ok(Err(error)) => {
+            tracing::warn!(error = %kit::telemetry::chain(&error), "the HTTP server had stopped")
+        }
         Ok(Ok(())) | Err(_) => {}
     }
     tracing::info!("stopped");

@@ -32,8 +32,13 @@ pub struct Args {
 impl Args {
     /// The scopes to watch: each namespace for itself, or one scope for all.
     pub(crate) fn scopes(&self) -> Vec<Option<String>> {
-        let named: Vec<Option<String>> =
-            self.watch_namespaces.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).map(|name| Some(name.to_owned())).collect();
+        let named: Vec<Option<String>> = self
+            .watch_namespaces
+            .iter()
+            .map(|name| name.trim())
+            .filter(|name| !name.is_empty())
+            .map(|name| Some(name.to_owned()))
+            .collect();
         if named.is_empty() { vec![None] } else { named }
     }
 }

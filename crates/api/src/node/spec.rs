@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::{Access, Persistence, ValkeyNodeStatus};
 
 /// Which Kubernetes object keeps the pod alive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 pub enum WorkloadType {
     /// A StatefulSet with one replica: a stable pod name.
     #[default]
@@ -24,7 +26,9 @@ pub enum WorkloadType {
 }
 
 /// When a changed template reaches the running pod.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 pub enum UpdateStrategy {
     /// As soon as the change is allowed (at once for a node without an owner).
     #[default]

@@ -67,7 +67,8 @@ impl Secrets {
     async fn text(&self, context: &Context, namespace: &str, reference: &SecretKey) -> Result<String, Error> {
         let SecretKey { name, key } = reference;
         let secret = self.read(context, namespace, name).await?;
-        let value = secret.data.as_ref().and_then(|data| data.get(key)).context(MissingKeySnafu { name, key })?;
+        let value =
+            secret.data.as_ref().and_then(|data| data.get(key)).context(MissingKeySnafu { name, key })?;
         String::from_utf8(value.0.clone()).ok().context(NotTextSnafu { name, key })
     }
 }

@@ -1,6 +1,10 @@
 //! Doing what the plan says, in its order, stopping at the first thing that does not work.
 
 use api::{ValkeyNodeSpec, keys};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
+use kit::apply::Objects;
+use kube::Client;
 
 use super::build::{Kind, Wanted};
 use super::context::Context;
@@ -87,15 +91,17 @@ enum Performed {
     Taken(Collision),
 }
 
-async fn perform(desired: &Desired, write: &Write, context: &Context) -> Result<Performed, kit::apply::Error> {
+async fn perform(
+    desired: &Desired,
+    write: &Write,
+    context: &Context,
+) -> Result<Performed, kit::apply::Error> {
     let namespace = &desired.identity.namespace;
     let manager = keys::NODE_FIELD_MANAGER;
     let (kind, name) = match write {
         Write::Apply { wanted, create, because } => {
-            let objects = wanted.kind.objects(&context.client, namespace);
-            if *create
-                && let Some(collision) = taken(desired, wanted, &objects).await?
-            {
+            let objects = objects(wanted.kind, &context.client, namespace);
+            if *create && let Some(collision) = taken(desired, wanted, &objects).await? {
                 return Ok(Performed::Taken(collision));
             }
             objects.apply(&wanted.name, manager, &wanted.body, !create).await?;
@@ -105,11 +111,11 @@ async fn perform(desired: &Desired, write: &Write, context: &Context) -> Result<
             (wanted.kind, &wanted.name)
         }
         Write::Merge { kind, name, body } => {
-            kind.objects(&context.client, namespace).merge(name, manager, body).await?;
+            objects(*kind, &context.client, namespace).merge(name, manager, body).await?;
             (*kind, name)
         }
         Write::RemoveItems { kind, name, resource_version, pointers } => {
-            let objects = kind.objects(&context.client, namespace);
+            let objects = objects(*kind, &context.client, namespace);
             objects.remove_items(name, manager, resource_version, pointers).await?;
             tracing::info!(kind = kind.name(), object = %name, ?pointers, "removed what others had added");
             (*kind, name)
@@ -122,7 +128,7 @@ async fn perform(desired: &Desired, write: &Write, context: &Context) -> Result<
 async fn taken(
     desired: &Desired,
     wanted: &Wanted,
-    objects: &kit::apply::Objects,
+    objects: &Objects,
 ) -> Result<Option<Collision>, kit::apply::Error> {
     let Some(meta) = objects.holder(&wanted.name).await? else { return Ok(None) };
     let ours = match wanted.kind {
@@ -140,7 +146,8 @@ async fn set_config(
     context: &Context,
 ) -> ConfigOutcome {
     let LiveConfig::Set(directives, _) = &plan.config.live else { return ConfigOutcome::Untouched };
-    let address = observed.pod.as_ref().and_then(|pod| pod.status.as_ref()).and_then(|status| status.pod_ip.as_deref());
+    let address =
+        observed.pod.as_ref().and_then(|pod| pod.status.as_ref()).and_then(|status| status.pod_ip.as_deref());
     let Some(address) = address else { return ConfigOutcome::Untouched };
     let namespace = &desired.identity.namespace;
     let names: Vec<&str> = directives.iter().map(|(name, _)| name.as_str()).collect();
@@ -163,11 +170,22 @@ fn refused_or_failed(error: &SetConfigError) -> ConfigOutcome {
 async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut Outcome) {
     let Step::DeletePod { name, uid, resource_version, because } = step;
     tracing::info!(pod = %name, because, "deleting the pod");
-    let objects = Kind::Pod.objects(&context.client, &desired.identity.namespace);
+    let objects = objects(Kind::Pod, &context.client, &desired.identity.namespace);
     match objects.delete(name, uid, resource_version).await {
         Ok(()) => outcome.pod_deleted = Some(because),
         // Somebody else was faster, or it changed: the next pass looks again.
         Err(error) if error.is_not_found() || error.is_conflict() => {}
         Err(error) => outcome.error = Some(error),
+    }
+}
+
+fn objects(kind: Kind, client: &Client, namespace: &str) -> Objects {
+    match kind {
+        Kind::PersistentVolumeClaim => Objects::of::<PersistentVolumeClaim>(client, namespace),
+        Kind::ConfigMap => Objects::of::<ConfigMap>(client, namespace),
+        Kind::Service => Objects::of::<Service>(client, namespace),
+        Kind::StatefulSet => Objects::of::<StatefulSet>(client, namespace),
+        Kind::Deployment => Objects::of::<Deployment>(client, namespace),
+        Kind::Pod => Objects::of::<Pod>(client, namespace),
     }
 }

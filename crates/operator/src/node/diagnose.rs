@@ -46,7 +46,11 @@ pub(super) fn diagnose(pod: &Pod, was_ready: bool) -> Option<Diagnosis> {
         return Some(diagnosis);
     }
     let condition = |type_: &str| {
-        status.conditions.iter().flatten().any(|condition| condition.type_ == type_ && condition.status == "True")
+        status
+            .conditions
+            .iter()
+            .flatten()
+            .any(|condition| condition.type_ == type_ && condition.status == "True")
     };
     if condition("Ready") {
         None
@@ -82,13 +86,21 @@ fn container_trouble(container: &ContainerStatus) -> Option<Diagnosis> {
     if let Some(wait) = &state.waiting {
         let words = wait.message.as_deref().unwrap_or_default();
         return match wait.reason.as_deref().unwrap_or_default() {
-            "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" | "RegistryUnavailable" => {
-                let message = format!("image {:?} cannot be pulled: {}", container.image, cause_of_pull(words));
+            "ErrImagePull"
+            | "ImagePullBackOff"
+            | "InvalidImageName"
+            | "ErrImageNeverPull"
+            | "RegistryUnavailable" => {
+                let message =
+                    format!("image {:?} cannot be pulled: {}", container.image, cause_of_pull(words));
                 Some(failed(NodeReason::ImagePullFailed, message))
             }
             "CrashLoopBackOff" => Some(crash(&who, last_end(container))),
             reason @ ("CreateContainerConfigError" | "CreateContainerError" | "RunContainerError") => {
-                Some(failed(NodeReason::ContainerCreationFailed, format!("{who} cannot be started ({reason}): {words}")))
+                Some(failed(
+                    NodeReason::ContainerCreationFailed,
+                    format!("{who} cannot be started ({reason}): {words}"),
+                ))
             }
             _ => None,
         };
@@ -103,7 +115,9 @@ fn last_end(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
 fn crash(who: &str, end: Option<&ContainerStateTerminated>) -> Diagnosis {
     let how = match end {
         None => "ends again and again".to_owned(),
-        Some(end) if end.reason.as_deref() == Some("OOMKilled") => "ran out of memory and was killed".to_owned(),
+        Some(end) if end.reason.as_deref() == Some("OOMKilled") => {
+            "ran out of memory and was killed".to_owned()
+        }
         Some(end) => format!("ended with exit code {}", end.exit_code),
     };
     let words = end.and_then(|end| end.message.as_deref()).map(last_words).filter(|words| !words.is_empty());
@@ -118,13 +132,18 @@ fn crash(who: &str, end: Option<&ContainerStateTerminated>) -> Diagnosis {
 fn cause_of_pull(words: &str) -> &str {
     let cause = words.split_once("\": ").map_or(words, |(_, cause)| cause);
     let cause = cause.strip_prefix("ErrImagePull: ").unwrap_or(cause);
-    if cause.is_empty() || cause.starts_with("Back-off") { "the registry does not have it or does not answer" } else { cause }
+    if cause.is_empty() || cause.starts_with("Back-off") {
+        "the registry does not have it or does not answer"
+    } else {
+        cause
+    }
 }
 
 /// The end of what the server printed, in one line, without times and process ids (they change with every start) and
 /// without the values of directives that hold secrets.
 fn last_words(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| redact(strip_prefix(line))).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<String> =
+        text.lines().map(|line| redact(strip_prefix(line))).filter(|line| !line.is_empty()).collect();
     let mut words = lines.join(" | ");
     if let Some((start, _)) = words.char_indices().rev().nth(LAST_WORDS) {
         words = format!("…{}", &words[start..]);

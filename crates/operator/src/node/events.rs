@@ -1,8 +1,8 @@
 //! Which changes of the conditions are worth an event: a person reads them in `kubectl describe`, so only transitions
 //! that somebody would want to know of.
 
-use api::condition::{NodeCondition, NodeReason};
 use api::ValkeyNodeStatus;
+use api::condition::{NodeCondition, NodeReason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::runtime::events::{Event, EventType};
 
@@ -23,7 +23,9 @@ pub(super) fn between(before: &ValkeyNodeStatus, after: &ValkeyNodeStatus) -> Ve
         }
     }
     if let Some(resources) = changed(NodeCondition::ResourcesReady)
-        && [NodeReason::NameCollision, NodeReason::ApplyRefused].map(word).contains(&resources.reason.as_str())
+        && [NodeReason::NameCollision, NodeReason::ApplyRefused]
+            .map(word)
+            .contains(&resources.reason.as_str())
     {
         events.push(event(EventType::Warning, &resources.reason, resources));
     }

@@ -1,6 +1,7 @@
 //! What there is: caches, the few objects that are not cached, and the server itself, as plain data.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::node::WorkloadType;
 use api::{keys, names};
@@ -59,13 +60,16 @@ pub(super) async fn observe(desired: &Desired, spec: &api::ValkeyNodeSpec, conte
         observed.claim = external_claim(context, &identity.namespace, claim).await;
     }
     if observed.pod.is_none() {
-        observed.pod_creation_failure = pod_creation_failure(context, identity, observed.workload.as_ref()).await;
+        observed.pod_creation_failure =
+            pod_creation_failure(context, identity, observed.workload.as_ref()).await;
     }
     if let Some(address) = observed.pod.as_deref().and_then(ready_address) {
-        observed.server = server::ask(context, identity, spec.access.as_ref(), address, &desired.config).await;
+        observed.server =
+            server::ask(context, identity, spec.access.as_ref(), address, &desired.config).await;
     }
     if let ServerView::Answering(facts) = &observed.server {
-        observed.replica_of = facts.replica_of.as_ref().map(|host| resolve(context, &identity.namespace, host));
+        observed.replica_of =
+            facts.replica_of.as_ref().map(|host| resolve(context, &identity.namespace, host));
     }
     observed
 }
@@ -88,16 +92,15 @@ fn from_caches(desired: &Desired, context: &Context, observed: &mut Observed) {
                 .map(Workload::Deployment)
         }
         WorkloadType::Pod => {
-            mine(&caches.pods, Kind::Pod, &names::pod(&identity.name), identity, &mut foreign).map(Workload::Pod)
+            mine(&caches.pods, Kind::Pod, &names::pod(&identity.name), identity, &mut foreign)
+                .map(Workload::Pod)
         }
     };
     observed.pod = match &observed.workload {
         None => None,
         Some(Workload::Pod(pod)) => Some(pod.clone()),
-        Some(Workload::StatefulSet(set)) => {
-            find(&caches.pods, &names::pod(&identity.name), namespace)
-                .filter(|pod| controlled_by(pod.meta(), set.meta().uid.as_deref()))
-        }
+        Some(Workload::StatefulSet(set)) => find(&caches.pods, &names::pod(&identity.name), namespace)
+            .filter(|pod| controlled_by(pod.meta(), set.meta().uid.as_deref())),
         Some(Workload::Deployment(_)) => pod_of_deployment(&caches.pods, identity),
     };
     if matches!(desired.storage, Storage::Own(_)) {
@@ -139,7 +142,10 @@ where
 
 /// Whether this is the controller of an object: the uid decides, because a name can be used again.
 pub(super) fn controlled_by(meta: &ObjectMeta, uid: Option<&str>) -> bool {
-    meta.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid)
+    meta.owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid)
 }
 
 /// A kept claim has no owner; the labels that only the operator sets say whose it is.
@@ -170,7 +176,9 @@ fn pod_of_deployment(pods: &Store<Pod>, identity: &Identity) -> Option<Arc<Pod>>
         meta.namespace.as_deref() == Some(&identity.namespace)
             && meta.labels.as_ref().and_then(|labels| labels.get(keys::INSTANCE)) == Some(&identity.name)
             && meta.owner_references.iter().flatten().any(|owner| {
-                owner.kind == "ReplicaSet" && owner.controller == Some(true) && owner.name.starts_with(&prefix)
+                owner.kind == "ReplicaSet"
+                    && owner.controller == Some(true)
+                    && owner.name.starts_with(&prefix)
             })
     });
     candidates.into_iter().max_by_key(|pod| {
@@ -182,13 +190,21 @@ fn pod_of_deployment(pods: &Store<Pod>, identity: &Identity) -> Option<Arc<Pod>>
 /// Where to ask the server: only in a pod that Kubernetes holds for ready.
 fn ready_address(pod: &Pod) -> Option<&str> {
     let status = pod.status.as_ref()?;
-    let ready = status.conditions.iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let ready = status
+        .conditions
+        .iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let going = pod.meta().deletion_timestamp.is_some();
     status.pod_ip.as_deref().filter(|_| ready && !going)
 }
 
 /// The external claim is not labelled by us, so no cache has it.
-async fn external_claim(context: &Context, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
+async fn external_claim(
+    context: &Context,
+    namespace: &str,
+    name: &str,
+) -> Option<Arc<PersistentVolumeClaim>> {
     match kit::apply::get(&context.client, namespace, name).await {
         Ok(claim) => claim.map(Arc::new),
         Err(error) => {
@@ -200,7 +216,11 @@ async fn external_claim(context: &Context, namespace: &str, name: &str) -> Optio
 
 /// A StatefulSet says only in events why it cannot make its pod (quota, admission, a missing service account); a
 /// Deployment has a condition for it.
-async fn pod_creation_failure(context: &Context, identity: &Identity, workload: Option<&Workload>) -> Option<String> {
+async fn pod_creation_failure(
+    context: &Context,
+    identity: &Identity,
+    workload: Option<&Workload>,
+) -> Option<String> {
     match workload? {
         Workload::Deployment(deployment) => deployment
             .status
@@ -212,9 +232,13 @@ async fn pod_creation_failure(context: &Context, identity: &Identity, workload: 
             let uid = set.meta().uid.as_deref()?;
             let events = Api::<Event>::namespaced(context.client.clone(), &identity.namespace);
             let filter = format!("involvedObject.uid={uid},reason=FailedCreate");
-            let list = events.list(&ListParams::default().fields(&filter).limit(20).timeout(5));
-            let found = tokio::time::timeout(std::time::Duration::from_secs(5), list).await.ok()?.ok()?;
-            found.items.into_iter().max_by_key(|event| event.last_timestamp.clone()).and_then(|event| event.message)
+            let few = ListParams::default().fields(&filter).limit(20);
+            let found = tokio::time::timeout(Duration::from_secs(5), events.list(&few)).await.ok()?.ok()?;
+            found
+                .items
+                .into_iter()
+                .max_by_key(|event| event.last_timestamp.clone())
+                .and_then(|event| event.message)
         }
         Workload::Pod(_) => None,
     }

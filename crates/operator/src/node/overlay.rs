@@ -123,13 +123,18 @@ mod tests {
 
     #[test]
     fn a_volume_of_another_source_replaces_ours() {
-        let result = laid(&json!({"volumes": [{"name": "data", "hostPath": {"path": "/x"}}, {"name": "more"}]}));
-        assert_eq!(result["volumes"], json!([{"name": "data", "hostPath": {"path": "/x"}}, {"name": "more"}]));
+        let result =
+            laid(&json!({"volumes": [{"name": "data", "hostPath": {"path": "/x"}}, {"name": "more"}]}));
+        assert_eq!(
+            result["volumes"],
+            json!([{"name": "data", "hostPath": {"path": "/x"}}, {"name": "more"}])
+        );
     }
 
     #[test]
     fn other_lists_are_replaced_scalars_too_and_null_removes() {
-        let result = laid(&json!({"tolerations": [{"key": "b"}], "enableServiceLinks": true, "volumes": null}));
+        let result =
+            laid(&json!({"tolerations": [{"key": "b"}], "enableServiceLinks": true, "volumes": null}));
         assert_eq!(result["tolerations"], json!([{"key": "b"}]));
         assert_eq!(result["enableServiceLinks"], json!(true));
         assert!(result.get("volumes").is_none());

@@ -68,7 +68,8 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, status: &ValkeyNodeSt
         plan.writes.extend(claim_write(desired, own, observed.claim.as_deref()));
     }
     plan.writes.extend(difference(build::service(identity), observed.service.as_deref()));
-    let file = difference(build::config_map(identity, &desired.rendered_config), observed.config_map.as_deref());
+    let file =
+        difference(build::config_map(identity, &desired.rendered_config), observed.config_map.as_deref());
     if plan.config.file_may_change(&plan.roll) || observed.config_map.is_none() {
         plan.writes_after_config.extend(file);
     }
@@ -93,8 +94,10 @@ fn claim_write(desired: &Desired, own: &OwnClaim, claim: Option<&PersistentVolum
     let mut wanted_own = own.clone();
     if let Some(claim) = claim {
         // The API server filled in the default class: it cannot be changed, and asking for none must not remove it.
-        wanted_own.storage_class_name =
-            own.storage_class_name.clone().or_else(|| claim.spec.as_ref().and_then(|spec| spec.storage_class_name.clone()));
+        wanted_own.storage_class_name = own
+            .storage_class_name
+            .clone()
+            .or_else(|| claim.spec.as_ref().and_then(|spec| spec.storage_class_name.clone()));
     }
     difference(build::claim(&desired.identity, &wanted_own, size), claim)
 }
@@ -116,7 +119,8 @@ where
     }
     let body = serde_json::to_value(live).unwrap_or_default();
     let mut because = kit::drift::differences(&wanted.body, &body);
-    let applied = live.meta().annotations.as_ref().and_then(|all| all.get(api::keys::APPLIED)).map(String::as_str);
+    let applied =
+        live.meta().annotations.as_ref().and_then(|all| all.get(api::keys::APPLIED)).map(String::as_str);
     if because.is_empty() && applied == wanted.digest() {
         return None;
     }
@@ -125,12 +129,8 @@ where
 }
 
 fn workload_changes(desired: &Desired, observed: &Observed, roll: &Roll) -> (Vec<Write>, Option<Step>) {
-    let wanted = build::workload(
-        &desired.identity,
-        desired.workload_type,
-        desired.update_strategy,
-        &desired.template,
-    );
+    let wanted =
+        build::workload(&desired.identity, desired.workload_type, desired.update_strategy, &desired.template);
     match &observed.workload {
         Some(Workload::Pod(pod)) => pod_changes(wanted, pod, roll),
         Some(Workload::StatefulSet(set)) => (set_changes(wanted, set.as_ref(), roll), None),

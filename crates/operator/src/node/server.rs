@@ -129,7 +129,9 @@ fn classify(error: &Error) -> ServerView {
 
 async fn facts(target: &Target, config: &BTreeMap<String, String>) -> Result<ServerFacts, Error> {
     let connection = Connection::open(target).await?;
-    let info = connection.info(&[Section::Server, Section::Replication, Section::Cluster, Section::Persistence]).await?;
+    let info = connection
+        .info(&[Section::Server, Section::Replication, Section::Cluster, Section::Persistence])
+        .await?;
     let server = info.server();
     let (role, replica_of) =
         if info.cluster_enabled() { cluster_role(&connection).await? } else { replication_role(&info) };

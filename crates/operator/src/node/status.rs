@@ -1,8 +1,8 @@
 //! What a user reads: status and conditions from what was seen, planned and done. Written once per pass.
 
+use api::ValkeyNodeStatus;
 use api::condition::{self, Assessment, NodeCondition, NodeReason, State};
 use api::node::WorkloadType;
-use api::ValkeyNodeStatus;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::Resource as _;
@@ -16,7 +16,12 @@ use super::validate::{Desired, Storage, Violation};
 
 type NodeAssessment = Assessment<NodeCondition, NodeReason>;
 
-fn assess(condition: NodeCondition, state: impl Into<State>, reason: NodeReason, message: impl Into<String>) -> NodeAssessment {
+fn assess(
+    condition: NodeCondition,
+    state: impl Into<State>,
+    reason: NodeReason,
+    message: impl Into<String>,
+) -> NodeAssessment {
     Assessment { condition, state: state.into(), reason, message: message.into() }
 }
 
@@ -81,7 +86,9 @@ pub(super) fn status(
         service_name: Some(desired.identity.workload_name()),
         observed_role: facts.and_then(|facts| facts.role),
         observed_replica_of: observed.replica_of.clone().filter(|_| is_ready),
-        server_version: facts.and_then(|facts| facts.version.clone()).or_else(|| before.server_version.clone()),
+        server_version: facts
+            .and_then(|facts| facts.version.clone())
+            .or_else(|| before.server_version.clone()),
         workload_revision: observed.workload.as_ref().and_then(workload_revision).map(ToOwned::to_owned),
         pending_workload_revision: plan.roll.pending().map(ToOwned::to_owned),
         running_config: running_config(plan, outcome, before),
@@ -94,7 +101,10 @@ fn pod_trouble(desired: &Desired, observed: &Observed, before: &ValkeyNodeStatus
         return Some(match &observed.pod_creation_failure {
             Some(message) => Diagnosis {
                 reason: NodeReason::PodCreationFailed,
-                message: format!("the pod of {} cannot be created: {message}", desired.identity.workload_name()),
+                message: format!(
+                    "the pod of {} cannot be created: {message}",
+                    desired.identity.workload_name()
+                ),
                 failed: true,
             },
             None => Diagnosis {
@@ -107,7 +117,8 @@ fn pod_trouble(desired: &Desired, observed: &Observed, before: &ValkeyNodeStatus
     // "Not ready any more" speaks of this pod, not of one that had the node's name before.
     let same_pod = before.pod_name == pod.meta().name && before.pod_ip.is_some();
     let not_ready: &'static str = NodeReason::PodNotReady.into();
-    let known_lost = before.condition(NodeCondition::Ready).is_some_and(|condition| condition.reason == not_ready);
+    let known_lost =
+        before.condition(NodeCondition::Ready).is_some_and(|condition| condition.reason == not_ready);
     diagnose(pod, same_pod && (before.ready || known_lost))
 }
 
@@ -146,7 +157,12 @@ fn stateful_set(observed: &Observed, trouble: Option<&Diagnosis>) -> NodeAssessm
         _ => false,
     };
     if available {
-        return assess(NodeCondition::StatefulSetReady, true, NodeReason::ReplicaAvailable, "1/1 ready replicas");
+        return assess(
+            NodeCondition::StatefulSetReady,
+            true,
+            NodeReason::ReplicaAvailable,
+            "1/1 ready replicas",
+        );
     }
     let message = match trouble {
         Some(trouble) => format!("0/1 ready replicas: {}", trouble.message),
@@ -162,7 +178,9 @@ fn claim_condition(desired: &Desired, observed: &Observed) -> Option<NodeAssessm
     let name = desired.claim_name()?;
     let Some(claim) = observed.claim.as_deref() else {
         return match desired.storage {
-            Storage::External(_) => of(false, NodeReason::ClaimNotFound, format!("claim {name} does not exist")),
+            Storage::External(_) => {
+                of(false, NodeReason::ClaimNotFound, format!("claim {name} does not exist"))
+            }
             _ => of(false, NodeReason::ClaimPending, format!("claim {name} is being created")),
         };
     };
@@ -174,7 +192,11 @@ fn claim_condition(desired: &Desired, observed: &Observed) -> Option<NodeAssessm
         Some("Lost") => of(false, NodeReason::ClaimLost, format!("the volume of claim {name} is gone")),
         Some("Bound") => match growing(claim) {
             Some(message) => of(false, NodeReason::Resizing, message),
-            None => of(true, NodeReason::Bound, format!("claim {name} is bound, {}", capacity(claim).unwrap_or("size not known"))),
+            None => of(
+                true,
+                NodeReason::Bound,
+                format!("claim {name} is bound, {}", capacity(claim).unwrap_or("size not known")),
+            ),
         },
         _ => of(false, NodeReason::ClaimPending, format!("claim {name} waits for a volume")),
     }
@@ -209,7 +231,8 @@ fn resources(
     trouble: Option<&Diagnosis>,
     claim: Option<&NodeAssessment>,
 ) -> NodeAssessment {
-    let of = |state: bool, reason, message: String| assess(NodeCondition::ResourcesReady, state, reason, message);
+    let of =
+        |state: bool, reason, message: String| assess(NodeCondition::ResourcesReady, state, reason, message);
     if let Some(taken) = observed.collisions.first().or(outcome.collision.as_ref()) {
         let hint = match (taken.kind, &desired.storage) {
             (super::build::Kind::PersistentVolumeClaim, Storage::Own(_)) => {
@@ -229,7 +252,9 @@ fn resources(
     if let Some(written) = outcome.written.first() {
         return of(false, NodeReason::Applying, format!("{written} was just written"));
     }
-    if let Some(claim) = claim.filter(|claim| claim.state != State::True && claim.reason != NodeReason::Resizing) {
+    if let Some(claim) =
+        claim.filter(|claim| claim.state != State::True && claim.reason != NodeReason::Resizing)
+    {
         return of(false, NodeReason::NotHealthy, claim.message.clone());
     }
     if let Some(trouble) = trouble {
@@ -282,14 +307,20 @@ fn progressing(
             NodeReason::WaitingForPodDeletion,
             &format!("revision {revision} takes effect when the pod is deleted"),
         ),
-        (Roll::UpToDate, ServerView::Answering(_)) => of(false, NodeReason::Stable, "everything is as the spec asks"),
-        (Roll::UpToDate, ServerView::Loading) => of(true, NodeReason::ServerLoading, "the server is loading its data"),
+        (Roll::UpToDate, ServerView::Answering(_)) => {
+            of(false, NodeReason::Stable, "everything is as the spec asks")
+        }
+        (Roll::UpToDate, ServerView::Loading) => {
+            of(true, NodeReason::ServerLoading, "the server is loading its data")
+        }
         (Roll::UpToDate, _) => of(false, NodeReason::Blocked, "the server cannot be reached: see Ready"),
     }
 }
 
 fn live_config(plan: &Plan, outcome: &Outcome) -> NodeAssessment {
-    let of = |state: State, reason, message: String| assess(NodeCondition::LiveConfigApplied, state, reason, message);
+    let of = |state: State, reason, message: String| {
+        assess(NodeCondition::LiveConfigApplied, state, reason, message)
+    };
     match (&outcome.config, &plan.config.live) {
         (ConfigOutcome::Refused(words), _) | (_, LiveConfig::Refused(words)) => {
             of(State::False, NodeReason::ServerRefused, words.clone())
@@ -309,13 +340,18 @@ fn live_config(plan: &Plan, outcome: &Outcome) -> NodeAssessment {
         _ => of(
             State::False,
             NodeReason::RestartRequired,
-            format!("these directives take effect when the server starts again: {}", plan.config.awaiting_restart.join(", ")),
+            format!(
+                "these directives take effect when the server starts again: {}",
+                plan.config.awaiting_restart.join(", ")
+            ),
         ),
     }
 }
 
 fn roll_pending(roll: &Roll) -> NodeAssessment {
-    let of = |state: bool, reason, message: String| assess(NodeCondition::WorkloadRollPending, state, reason, message);
+    let of = |state: bool, reason, message: String| {
+        assess(NodeCondition::WorkloadRollPending, state, reason, message)
+    };
     match roll {
         Roll::UpToDate => of(false, NodeReason::UpToDate, "the pod runs what the spec asks for".to_owned()),
         Roll::WaitsForOwner { revision } => of(
@@ -334,9 +370,15 @@ fn roll_pending(roll: &Roll) -> NodeAssessment {
     }
 }
 
-fn running_config(plan: &Plan, outcome: &Outcome, before: &ValkeyNodeStatus) -> Option<api::node::RunningConfig> {
+fn running_config(
+    plan: &Plan,
+    outcome: &Outcome,
+    before: &ValkeyNodeStatus,
+) -> Option<api::node::RunningConfig> {
     match (&plan.config.live, &outcome.config) {
-        (LiveConfig::Settled(running), _) | (LiveConfig::Set(_, running), ConfigOutcome::Accepted) => Some(running.clone()),
+        (LiveConfig::Settled(running), _) | (LiveConfig::Set(_, running), ConfigOutcome::Accepted) => {
+            Some(running.clone())
+        }
         _ => before.running_config.clone(),
     }
 }

@@ -117,10 +117,12 @@ fn violation(field: &str, problem: impl Into<String>) -> Violation {
 fn check_name(name: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     if name.len() > names::NODE_NAME_MAX {
-        violations.push(violation("metadata.name", format!("has more than {} characters", names::NODE_NAME_MAX)));
+        violations
+            .push(violation("metadata.name", format!("has more than {} characters", names::NODE_NAME_MAX)));
     }
     if name.contains('.') {
-        violations.push(violation("metadata.name", "contains a dot, but the Service's name is a single DNS label"));
+        violations
+            .push(violation("metadata.name", "contains a dot, but the Service's name is a single DNS label"));
     }
     violations
 }
@@ -132,7 +134,8 @@ fn storage(persistence: Option<&Persistence>, violations: &mut Vec<Violation>) -
         PersistenceMode::Enabled => {
             let size = persistence.size.clone().unwrap_or_default();
             if kit::quantity::milli(&size).is_none_or(|amount| amount <= 0) {
-                violations.push(violation("spec.persistence.size", "is not a positive quantity such as 10Gi"));
+                violations
+                    .push(violation("spec.persistence.size", "is not a positive quantity such as 10Gi"));
             }
             Storage::Own(OwnClaim {
                 size,
@@ -143,7 +146,8 @@ fn storage(persistence: Option<&Persistence>, violations: &mut Vec<Violation>) -
         PersistenceMode::External => {
             let claim = persistence.existing_claim.clone().unwrap_or_default();
             if claim.is_empty() {
-                violations.push(violation("spec.persistence.existingClaim", "is required with mode: external"));
+                violations
+                    .push(violation("spec.persistence.existingClaim", "is required with mode: external"));
             }
             Storage::External(claim)
         }
@@ -200,11 +204,11 @@ fn restart_digest(config: &BTreeMap<String, String>) -> String {
 /// Directives that no running server takes, in any version we support: which version runs is not known here, and the
 /// hash must not depend on it.
 pub(super) fn needs_restart(directive: &str) -> bool {
-    use valkey::conf::live;
+    use valkey::conf;
     const VERSIONS: [(u32, u32); 2] = [(8, 1), (9, 1)];
-    live::is_file_only(directive)
+    conf::is_file_only(directive)
         || VERSIONS.iter().any(|(major, minor)| {
-            live::is_immutable(directive, valkey::Version { major: *major, minor: *minor, patch: 0 })
+            conf::is_immutable(directive, valkey::Version { major: *major, minor: *minor, patch: 0 })
         })
 }
 

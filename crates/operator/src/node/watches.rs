@@ -16,7 +16,7 @@ use kube::api::Api;
 use kube::runtime::controller::{self, Controller};
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::{WatchStreamExt as _, predicates, watcher};
+use kube::runtime::{Predicate as _, PredicateConfig, WatchStreamExt as _, predicates, watcher};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,12 @@ const CONCURRENCY: u16 = 16;
 type Changes<K> = BoxStream<'static, Result<K, watcher::Error>>;
 
 /// Run the controller for one namespace, or for all, until `stop`.
-pub(crate) async fn run(client: Client, namespace: Option<String>, metrics: Metrics, stop: CancellationToken) {
+pub(crate) async fn run(
+    client: Client,
+    namespace: Option<String>,
+    metrics: Metrics,
+    stop: CancellationToken,
+) {
     let scope = Scope { client: client.clone(), namespace };
     let (stateful_sets, stateful_set_changes) = scope.labelled::<StatefulSet>();
     let (deployments, deployment_changes) = scope.labelled::<Deployment>();
@@ -39,7 +44,8 @@ pub(crate) async fn run(client: Client, namespace: Option<String>, metrics: Metr
     let (config_maps, config_map_changes) = scope.labelled::<ConfigMap>();
     let (claims, claim_changes) = scope.labelled::<PersistentVolumeClaim>();
     let (nodes, node_changes) = scope.nodes();
-    let caches = Caches { nodes: nodes.clone(), stateful_sets, deployments, pods, services, config_maps, claims };
+    let caches =
+        Caches { nodes: nodes.clone(), stateful_sets, deployments, pods, services, config_maps, claims };
     let reporter = Reporter { controller: keys::MANAGED_BY_VALUE.to_owned(), instance: None };
     let recorder = Recorder::new(client.clone(), reporter);
     let context = Context::new(client, caches.clone(), recorder, metrics);
@@ -96,9 +102,16 @@ impl Scope {
 
     fn labelled<K>(&self) -> (Store<K>, Changes<K>)
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
     {
-        let ours = watcher::Config::default().labels(&format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_VALUE));
+        let ours =
+            watcher::Config::default().labels(&format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_VALUE));
         reflect(watcher(self.api::<K>(), ours))
     }
 
@@ -108,8 +121,10 @@ impl Scope {
             None => Api::all(self.client.clone()),
         };
         let (store, changes) = reflect(watcher(api, watcher::Config::default()));
-        // Our own status writes come back as changes; only a new spec (or a new object) is news.
-        let news = changes.predicate_filter(predicates::generation, predicates::Config::default()).boxed();
+        // Our own status writes come back as changes; only a new spec, new labels or a new object are news.
+        let news = changes
+            .predicate_filter(predicates::generation.combine(predicates::labels), PredicateConfig::default())
+            .boxed();
         (store, news)
     }
 }
@@ -143,4 +158,3 @@ impl Caches {
         );
     }
 }
-

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use api::names;
 use api::node::ReclaimPolicy;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::super::validate::OwnClaim;

@@ -7,10 +7,6 @@ mod pod;
 mod service;
 mod workload;
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
-use kit::apply::Objects;
-use kube::Client;
 use serde_json::{Value, json};
 
 pub(super) use claim::claim;
@@ -32,18 +28,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// How objects of this kind are written.
-    pub(super) fn objects(self, client: &Client, namespace: &str) -> Objects {
-        match self {
-            Self::PersistentVolumeClaim => Objects::of::<PersistentVolumeClaim>(client, namespace),
-            Self::ConfigMap => Objects::of::<ConfigMap>(client, namespace),
-            Self::Service => Objects::of::<Service>(client, namespace),
-            Self::StatefulSet => Objects::of::<StatefulSet>(client, namespace),
-            Self::Deployment => Objects::of::<Deployment>(client, namespace),
-            Self::Pod => Objects::of::<Pod>(client, namespace),
-        }
-    }
-
+    /// As users write it.
     pub(super) fn name(self) -> &'static str {
         self.into()
     }
@@ -62,7 +47,8 @@ impl Wanted {
     /// noticed by what was applied before.
     fn new<K>(kind: Kind, object: &K) -> Self
     where
-        K: k8s_openapi::Resource + k8s_openapi::Metadata<Ty = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>
+        K: k8s_openapi::Resource
+            + k8s_openapi::Metadata<Ty = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>
             + serde::Serialize,
     {
         // These types are plain data with string keys: they always have a JSON form.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use api::{ValkeyNodeSpec, keys, names};
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource, PersistentVolumeClaimVolumeSource,
-    PodSecurityContext, PodSpec, PodTemplateSpec, Probe, SeccompProfile, SecurityContext, TCPSocketAction, Volume,
-    VolumeMount,
+    Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource,
+    PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, SeccompProfile,
+    SecurityContext, TCPSocketAction, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -29,7 +29,8 @@ pub(crate) fn template(
     claim: Option<&str>,
     restart_config: &str,
 ) -> PodTemplateSpec {
-    let overlay = spec.pod_template.as_ref().and_then(|template| template.metadata.clone()).unwrap_or_default();
+    let overlay =
+        spec.pod_template.as_ref().and_then(|template| template.metadata.clone()).unwrap_or_default();
     let mut labels =
         BTreeMap::from([(keys::POD_EXTRA_SELECTOR.to_owned(), format!("{}-node-pod-0", identity.name))]);
     labels.extend(overlay.labels);
@@ -59,7 +60,10 @@ fn pod_spec(identity: &Identity, spec: &ValkeyNodeSpec, claim: Option<&str>) -> 
             fs_group: Some(USER),
             // Walking through a large data set at every start would delay it for minutes.
             fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".to_owned(),
+                ..SeccompProfile::default()
+            }),
             ..PodSecurityContext::default()
         }),
         automount_service_account_token: Some(false),
@@ -103,7 +107,10 @@ fn server(spec: &ValkeyNodeSpec) -> Container {
             allow_privilege_escalation: Some(false),
             read_only_root_filesystem: Some(true),
             run_as_non_root: Some(true),
-            capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }),
+            capabilities: Some(Capabilities {
+                drop: Some(vec!["ALL".to_owned()]),
+                ..Capabilities::default()
+            }),
             ..SecurityContext::default()
         }),
         // The server's last words end up in the pod's status, and from there in a condition.

@@ -1,7 +1,7 @@
 //! The object that keeps the pod alive, in its three forms around the same pod template.
 
-use api::node::{UpdateStrategy, WorkloadType};
 use api::names;
+use api::node::{UpdateStrategy, WorkloadType};
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentSpec, DeploymentStrategy, StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy,
 };
@@ -59,7 +59,10 @@ fn deployment(identity: &Identity, template: &PodTemplateSpec) -> Deployment {
             replicas: Some(1),
             selector: selector(identity),
             // The old server must be gone before the new one opens the same data.
-            strategy: Some(DeploymentStrategy { type_: Some("Recreate".to_owned()), ..DeploymentStrategy::default() }),
+            strategy: Some(DeploymentStrategy {
+                type_: Some("Recreate".to_owned()),
+                ..DeploymentStrategy::default()
+            }),
             revision_history_limit: Some(2),
             template: template.clone(),
             ..DeploymentSpec::default()

@@ -75,7 +75,12 @@ fn server_image(pod: &Pod) -> Option<&String> {
 
 /// What will be true of this run of the server once it has the directives. Names of directives it was given earlier
 /// stay: a directive that is taken out of the spec keeps its value until the server starts again.
-fn running_config(desired: &Desired, facts: &ServerFacts, pod: &Pod, status: &ValkeyNodeStatus) -> RunningConfig {
+fn running_config(
+    desired: &Desired,
+    facts: &ServerFacts,
+    pod: &Pod,
+    status: &ValkeyNodeStatus,
+) -> RunningConfig {
     let run = kit::digest::of_value(&json!([pod.meta().uid, facts.run_id]));
     let given: BTreeSet<String> = status
         .running_config

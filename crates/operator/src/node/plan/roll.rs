@@ -30,9 +30,9 @@ impl Roll {
     pub(in super::super) fn pending(&self) -> Option<&str> {
         match self {
             Self::UpToDate => None,
-            Self::WaitsForOwner { revision } | Self::WaitsForDeletion { revision } | Self::Rolling { revision } => {
-                Some(revision)
-            }
+            Self::WaitsForOwner { revision }
+            | Self::WaitsForDeletion { revision }
+            | Self::Rolling { revision } => Some(revision),
         }
     }
 }
