@@ -92,8 +92,13 @@ async fn main() -> ExitCode {
 
 /// The error with all its causes, outermost first.
 fn chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
 }
 
 async fn run(action: Action) -> Result<ExitCode, Box<dyn Error>> {
