@@ -56,18 +56,14 @@ impl Cgroups {
         Self::from_mounts(&mounts).ok_or(CgroupError::NotMounted)
     }
 
-    /// Version 1 hierarchies if there are any; a version 2 mount beside them holds no controllers.
+    /// All of them: beside hierarchies of version 1 there is often one of version 2 without controllers, in which
+    /// container runtimes make groups as well.
     fn from_mounts(mounts: &str) -> Option<Self> {
-        let of_type = |wanted: &str| -> Vec<PathBuf> {
-            let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-            fields
-                .filter(|fields| fields.get(2) == Some(&wanted))
-                .filter_map(|fields| fields.get(1).map(PathBuf::from))
-                .collect()
-        };
-        let (one, two) = (of_type("cgroup"), of_type("cgroup2"));
-        let unified = one.is_empty();
-        let hierarchies = if unified { two } else { one };
+        let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let groups: Vec<Vec<&str>> =
+            fields.filter(|fields| matches!(fields.get(2), Some(&("cgroup" | "cgroup2")))).collect();
+        let unified = groups.iter().all(|fields| fields[2] == "cgroup2");
+        let hierarchies: Vec<PathBuf> = groups.iter().map(|fields| PathBuf::from(fields[1])).collect();
         (!hierarchies.is_empty()).then_some(Self { hierarchies, unified })
     }
 
@@ -209,14 +205,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_one_wins_over_an_empty_version_two_beside_it() {
+    fn both_versions_beside_each_other_are_used() {
         let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
                       cgroup /sys/fs/cgroup/freezer cgroup rw,freezer 0 0\n\
                       cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
         let cgroups = Cgroups::from_mounts(mounts).unwrap();
         assert!(!cgroups.unified);
         let entrances = cgroups.entrances("vkdev/node-1");
-        assert_eq!(entrances.len(), 2);
+        assert_eq!(entrances.len(), 3);
         assert_eq!(entrances[1], Path::new("/sys/fs/cgroup/freezer/vkdev/node-1/cgroup.procs"));
     }
 

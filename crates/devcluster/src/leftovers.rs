@@ -1,6 +1,5 @@
 //! Clears the machine of a cluster, whole or half started, and lists what is left of one.
 
-use std::path::Path;
 use std::{fmt, io};
 
 use snafu::{ResultExt, Snafu};
@@ -8,10 +7,11 @@ use snafu::{ResultExt, Snafu};
 use crate::cgroups::{CgroupError, Cgroups};
 use crate::files::{self, FileError};
 use crate::kernel_settings;
-use crate::layout::{CGROUP, Layout, PREFIX};
+use crate::layout::{CGROUP, Layout};
 use crate::mounts::{self, MountError};
 use crate::network::{self, NetworkError};
 use crate::process::{self, ProcessError};
+use crate::traces;
 
 /// Something could not be cleared.
 #[derive(Debug, Snafu)]
@@ -92,14 +92,8 @@ pub(crate) fn clear(layout: &Layout) -> Result<(), ClearError> {
 }
 
 fn clear_files(layout: &Layout) -> Result<(), FileError> {
+    traces::remove_all(layout)?;
     files::remove(layout.run())?;
-    // Here the pod network's library notes each pod, wherever the node keeps its own files.
-    for note in files::list(Path::new("/var/lib/cni/results"))? {
-        let name = note.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with(&format!("{PREFIX}-pods-")) {
-            files::remove(&note)?;
-        }
-    }
     // The record goes last: as long as it is there, the cluster counts as begun.
     let record = layout.record();
     for entry in files::list(layout.state())? {

@@ -30,6 +30,7 @@ mod progress;
 mod record;
 mod status;
 mod target;
+mod traces;
 mod up;
 
 pub use audit::AuditEntry;

@@ -15,6 +15,7 @@ use crate::mounts::{self, MountError};
 use crate::network::{self, NetworkError};
 use crate::node_config;
 use crate::process::{self, Daemon, ProcessError};
+use crate::traces;
 
 /// How long containerd may take to answer.
 const CONTAINERD_PATIENCE: Duration = Duration::from_mins(1);
@@ -216,6 +217,7 @@ impl Node {
         for folder in [self.layout.run(), self.layout.disk()] {
             mounts::remove_below(&folder).context(MountsSnafu { node: &node })?;
         }
+        traces::remove_shim_sockets(&self.layout).context(ConfigureSnafu { node: &node })?;
         files::remove(&self.layout.run()).context(ConfigureSnafu { node: &node })?;
         self.cgroups()?.remove(&self.layout.group()).context(GroupsSnafu { node })
     }
