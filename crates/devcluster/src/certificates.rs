@@ -18,6 +18,11 @@ pub(crate) const SERVICE_ACCOUNTS: &str = "service-accounts";
 pub(crate) const AUTHORITY: &str = "ca";
 /// The API server's own certificate.
 pub(crate) const API_SERVER: &str = "kube-apiserver";
+/// The authority of the one certificate with which the API server passes its callers on to API extensions. Apart from
+/// the other: whoever it vouches for may speak in anybody's name.
+pub(crate) const FRONT_PROXY_AUTHORITY: &str = "front-proxy-ca";
+/// That one certificate.
+pub(crate) const FRONT_PROXY: &str = "front-proxy-client";
 /// With which the API server calls kubelets.
 pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 
@@ -87,7 +92,11 @@ fn subjects(layout: &Layout) -> Vec<Subject> {
 
 /// Issues everything anew. Nothing that an earlier cluster issued is valid in this one.
 pub(crate) fn issue_all(layout: &Layout) -> Result<(), CertificateError> {
-    let authority = issue_authority(layout)?;
+    let folder = layout.certificates();
+    files::create_private_folder(&folder).context(StoreSnafu { name: AUTHORITY })?;
+    let front_proxy = issue_authority(layout, FRONT_PROXY_AUTHORITY)?;
+    issue(layout, &front_proxy, &Subject::client(FRONT_PROXY, FRONT_PROXY, None))?;
+    let authority = issue_authority(layout, AUTHORITY)?;
     for subject in subjects(layout) {
         issue(layout, &authority, &subject)?;
     }
@@ -97,10 +106,12 @@ pub(crate) fn issue_all(layout: &Layout) -> Result<(), CertificateError> {
     store(name, &layout.certificates().join(format!("{name}.pub")), &key.public_key_pem())
 }
 
-fn issue_authority(layout: &Layout) -> Result<CertifiedIssuer<'static, KeyPair>, CertificateError> {
-    let name = AUTHORITY;
+fn issue_authority(
+    layout: &Layout,
+    name: &str,
+) -> Result<CertifiedIssuer<'static, KeyPair>, CertificateError> {
     let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, "devcluster");
+    params.distinguished_name.push(DnType::CommonName, format!("devcluster-{name}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages =
         vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];

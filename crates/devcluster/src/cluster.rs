@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1 as core;
-use kube::api::{Api, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use snafu::{OptionExt, ResultExt, Snafu};
@@ -18,6 +16,7 @@ use crate::files::FileError;
 use crate::layout::Layout;
 use crate::node::{Node, NodeError};
 use crate::process::Daemon;
+use crate::readiness::{self, ReadinessError};
 use crate::record::{Phase, Record};
 use crate::status::{self, Status};
 
@@ -62,6 +61,12 @@ pub enum ClusterError {
     FindGroups {
         /// The cause.
         source: CgroupError,
+    },
+    /// Its nodes are not ready.
+    #[snafu(display("failed to wait for the cluster"))]
+    Readiness {
+        /// The cause.
+        source: ReadinessError,
     },
     /// One of its nodes.
     #[snafu(display("failed to change a node"))]
@@ -175,11 +180,15 @@ impl Cluster {
         Ok(is_ready(&client).await)
     }
 
-    /// The names of the nodes that Kubernetes calls ready and lets pods run on.
-    pub async fn ready_nodes(&self, client: &Client) -> Result<Vec<String>, ClusterError> {
-        let api = Api::<core::Node>::all(client.clone());
-        let nodes = api.list(&ListParams::default()).await.context(ApiSnafu { action: "list the nodes" })?;
-        Ok(nodes.into_iter().filter(is_node_ready).filter_map(|node| node.metadata.name).collect())
+    /// Waits until `nodes` have said at or after `since` that they are ready.
+    pub async fn wait_for_nodes(
+        &self,
+        nodes: &[Node],
+        since: Timestamp,
+        patience: Duration,
+    ) -> Result<(), ClusterError> {
+        let client = self.client().await?;
+        readiness::wait_for_nodes(self, &client, nodes, since, patience).await.context(ReadinessSnafu)
     }
 }
 
@@ -200,38 +209,9 @@ pub(crate) async fn is_ready(client: &Client) -> bool {
     matches!(answer, Ok(Ok(text)) if text == "ok")
 }
 
-/// A ready node still carries a taint until the controllers have seen it; pods wait for that.
-fn is_node_ready(node: &core::Node) -> bool {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let is_ready =
-        conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
-    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
-    is_ready && taints.into_iter().all(|taint| !taint.key.starts_with("node.kubernetes.io/"))
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    fn node(taints: &serde_json::Value) -> core::Node {
-        serde_json::from_value(json!({
-            "metadata": {"name": "node-1"},
-            "spec": {"taints": taints},
-            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn a_tainted_node_is_not_ready_yet() {
-        assert!(is_node_ready(&node(&json!([]))));
-        assert!(!is_node_ready(&node(
-            &json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
-        )));
-        assert!(!is_node_ready(&core::Node::default()));
-    }
 
     #[test]
     fn an_unknown_node_is_answered_with_the_known_ones() {

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::certificates::{API_SERVER, AUTHORITY, KUBELET_CLIENT, SERVICE_ACCOUNTS};
+use crate::certificates::{
+    API_SERVER, AUTHORITY, FRONT_PROXY, FRONT_PROXY_AUTHORITY, KUBELET_CLIENT, SERVICE_ACCOUNTS,
+};
 use crate::files::{self, FileError};
 use crate::layout::{API_PORT, HOST_ADDRESS, Layout, POD_RANGE, SERVICE_RANGE};
 use crate::process::Daemon;
@@ -44,7 +46,8 @@ pub(crate) fn etcd(layout: &Layout, kubernetes: &Path) -> Daemon {
             flag("advertise-client-urls", ETCD_CLIENTS),
             flag("listen-peer-urls", ETCD_PEERS),
             flag("initial-advertise-peer-urls", ETCD_PEERS),
-            flag("initial-cluster", format!("default={ETCD_PEERS}")),
+            flag("name", "devcluster"),
+            flag("initial-cluster", format!("devcluster={ETCD_PEERS}")),
             // The store lives as long as the cluster: nothing is lost with the machine's power that matters.
             "--unsafe-no-fsync".to_owned(),
             flag("log-level", "warn"),
@@ -72,6 +75,13 @@ pub(crate) fn api_server(layout: &Layout, kubernetes: &Path) -> Daemon {
             flag("kubelet-client-certificate", layout.certificate(KUBELET_CLIENT).display()),
             flag("kubelet-client-key", layout.key(KUBELET_CLIENT).display()),
             flag("kubelet-preferred-address-types", "InternalIP"),
+            flag("requestheader-client-ca-file", layout.certificate(FRONT_PROXY_AUTHORITY).display()),
+            flag("requestheader-allowed-names", FRONT_PROXY),
+            flag("requestheader-username-headers", "X-Remote-User"),
+            flag("requestheader-group-headers", "X-Remote-Group"),
+            flag("requestheader-extra-headers-prefix", "X-Remote-Extra-"),
+            flag("proxy-client-cert-file", layout.certificate(FRONT_PROXY).display()),
+            flag("proxy-client-key-file", layout.key(FRONT_PROXY).display()),
             flag("service-account-issuer", "https://kubernetes.default.svc.cluster.local"),
             flag(
                 "service-account-key-file",

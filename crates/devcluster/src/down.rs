@@ -31,7 +31,7 @@ pub async fn down(checkout: &Path) -> Result<(), DownError> {
     let work = move || {
         let layout = Layout::default();
         let _lock = lock::take(&layout.lock()).context(WaitSnafu)?;
-        let step = Step::start("the cluster is down");
+        let step = Step::start("taking the cluster down");
         leftovers::clear(&layout).context(ClearSnafu)?;
         checkout::remove(&checkout).context(CheckoutSnafu)?;
         step.done();

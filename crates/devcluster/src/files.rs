@@ -1,5 +1,6 @@
 //! Writing and removing files with errors that name them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -45,6 +46,12 @@ pub enum FileError {
 /// Makes the folder `path` and those above it.
 pub(crate) fn create_folder(path: &Path) -> Result<(), FileError> {
     fs::create_dir_all(path).context(CreateFolderSnafu { path })
+}
+
+/// Makes a folder whose content only its owner sees.
+pub(crate) fn create_private_folder(path: &Path) -> Result<(), FileError> {
+    create_folder(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).context(CreateFolderSnafu { path })
 }
 
 /// Writes a whole file, making its folder first. A reader sees the old content or the new, never a part.

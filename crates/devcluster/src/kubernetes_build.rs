@@ -28,8 +28,9 @@ const MODULE: [(&str, &str); 7] = [
     ("main.go", include_str!("../kubernetes/main.go")),
 ];
 
-/// Without its version kubectl refuses to talk, and the API server calls itself v0.0.0.
-const LINKER_FLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.35.4 \
+/// Without its version kubectl refuses to talk, the API server calls itself v0.0.0, and so does every client.
+const LINKER_FLAGS: &str = "-s -w -X k8s.io/client-go/pkg/version.gitVersion=v1.35.4 \
+                            -X k8s.io/component-base/version.gitVersion=v1.35.4 \
                             -X k8s.io/component-base/version.gitMajor=1 \
                             -X k8s.io/component-base/version.gitMinor=35";
 
@@ -109,8 +110,9 @@ fn build(home: &Path, program: &Path) -> Result<(), BuildError> {
     for (name, content) in MODULE {
         files::write(&source.join(name), content).context(SourceSnafu)?;
     }
-    // Under another name until it is whole: a build that is cut off leaves nothing that looks finished.
-    let unfinished = home.join("kubernetes.unfinished");
+    // Under another name until it is whole: a build that is cut off leaves nothing that looks finished. The name is
+    // this process's own, as a compiler whose parent was killed may still be writing.
+    let unfinished = home.join(format!("kubernetes.{}", std::process::id()));
     let mut go = Command::new("go");
     go.args(["build", "-trimpath", "-ldflags", LINKER_FLAGS, "-o"]).arg(&unfinished).arg(".");
     go.current_dir(&source).env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=readonly -buildvcs=false");

@@ -1,5 +1,6 @@
 //! Finds and removes the mounts and loop devices of the cluster.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,8 @@ use snafu::{ResultExt, Snafu};
 
 use crate::command::{self, CommandError};
 use crate::files::{self, FileError};
+
+const ROUNDS: usize = 4;
 
 /// A mount or loop device could not be removed.
 #[derive(Debug, Snafu)]
@@ -56,13 +59,21 @@ fn unescape(field: &str) -> PathBuf {
         .into()
 }
 
-/// Removes the mounts at or below `folder`.
+/// Removes the mounts at or below `folder`. In several rounds: one mount may hold another, or take it along.
 pub(crate) fn remove_below(folder: &Path) -> Result<(), MountError> {
-    for path in below(folder)? {
-        if command::run("umount", [&path]).is_err() {
-            // Somebody outside the cluster looks at it (a shell's working directory): let it go when they do.
-            let lazy = command::run("umount", ["--lazy".as_ref(), path.as_os_str()]);
-            lazy.context(UnmountSnafu { path })?;
+    for round in 0..ROUNDS {
+        let found = below(folder)?;
+        for path in &found {
+            // If somebody outside the cluster looks at it (a shell's working directory), let it go when they do.
+            let lazy: &[&str] = if round > 0 { &["--lazy"] } else { &[] };
+            let words = lazy.iter().map(OsStr::new).chain([path.as_os_str()]);
+            let unmounted = command::run("umount", words);
+            if round + 1 == ROUNDS && below(folder)?.contains(path) {
+                unmounted.context(UnmountSnafu { path })?;
+            }
+        }
+        if found.is_empty() {
+            return Ok(());
         }
     }
     Ok(())
@@ -85,7 +96,11 @@ pub(crate) fn loop_devices(folder: &Path) -> Result<Vec<String>, MountError> {
 /// Detaches the loop devices whose file is below `folder`; their mounts must be gone.
 pub(crate) fn detach_loop_devices(folder: &Path) -> Result<(), MountError> {
     for device in loop_devices(folder)? {
-        command::run("losetup", ["--detach", &device]).context(DetachSnafu { device })?;
+        let detached = command::run("losetup", ["--detach", &device]);
+        // The kernel detaches some by itself when their last mount is gone.
+        if loop_devices(folder)?.contains(&device) {
+            detached.context(DetachSnafu { device })?;
+        }
     }
     Ok(())
 }

@@ -161,7 +161,11 @@ fn parse_routes(listed: &str) -> Vec<String> {
 
 /// The cluster's nft tables in the root namespace, as `family name`.
 pub(crate) fn tables() -> Result<Vec<String>, NetworkError> {
-    let listed = command::run("nft", ["list", "tables"]).context(ClearSnafu)?;
+    let listed = match command::run("nft", ["list", "tables"]) {
+        // Without the program there is nobody who could have made one.
+        Err(CommandError::Start { .. }) => String::new(),
+        listed => listed.context(ClearSnafu)?,
+    };
     let tables = listed.lines().filter_map(|line| line.strip_prefix("table "));
     let of_cluster = |table: &&str| table.split(' ').nth(1).is_some_and(|name| name.starts_with(PREFIX));
     Ok(tables.filter(of_cluster).map(str::to_owned).collect())

@@ -1,5 +1,6 @@
 //! One node: its network, containerd, kubelet and kube-proxy, and its power switch.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -182,11 +183,11 @@ impl Node {
         let containerd = self.containerd();
         containerd.start(&cgroups).context(ProgramSnafu { node: &node })?;
         let deadline = Instant::now() + CONTAINERD_PATIENCE;
-        while self.ctr(&["version"]).is_err() {
+        while UnixStream::connect(self.layout.containerd_socket()).is_err() {
             if Instant::now() > deadline || !containerd.is_running(&cgroups) {
                 return ContainerdSnafu { node, log: containerd.last_words() }.fail();
             }
-            thread::sleep(Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(50));
         }
         Ok(())
     }

@@ -34,8 +34,13 @@ impl Step {
 
     /// Says how long it took.
     pub fn done(self) {
-        eprintln!("{:>8}  {}", elapsed(self.started.elapsed()), self.what);
+        report(self.started, &self.what);
     }
+}
+
+/// Says how long something took that began at `begun`.
+pub(crate) fn report(begun: Instant, what: &str) {
+    eprintln!("{:>8}  {what}", elapsed(begun.elapsed()));
 }
 
 /// A duration as people read it.

@@ -2,12 +2,14 @@
 
 use std::{fmt, fs};
 
+use jiff::Timestamp;
 use snafu::ResultExt;
 
 use crate::cgroups::Cgroups;
-use crate::cluster::{Cluster, ClusterError, FindGroupsSnafu};
+use crate::cluster::{Cluster, ClusterError, FindGroupsSnafu, ReadinessSnafu};
 use crate::node::Node;
 use crate::process::Daemon;
+use crate::readiness;
 
 /// The state of the cluster at one moment.
 #[derive(Clone, Debug)]
@@ -85,7 +87,12 @@ impl fmt::Display for Memory {
 pub(crate) async fn status(cluster: &Cluster) -> Result<Status, ClusterError> {
     let cgroups = Cgroups::find().context(FindGroupsSnafu)?;
     let is_answering = cluster.is_answering().await?;
-    let ready = if is_answering { cluster.ready_nodes(&cluster.client().await?).await? } else { Vec::new() };
+    let ready = if is_answering {
+        let client = cluster.client().await?;
+        readiness::ready_nodes(&client, Timestamp::UNIX_EPOCH).await.context(ReadinessSnafu)?
+    } else {
+        Vec::new()
+    };
     let nodes = cluster.nodes();
     let nodes = nodes.iter().map(|node| node_status(&cgroups, node, &ready)).collect();
     Ok(Status {
@@ -100,7 +107,8 @@ fn node_status(cgroups: &Cgroups, node: &Node, ready: &[String]) -> NodeStatus {
     NodeStatus {
         name: node.name(),
         zone: node.layout().zone(),
-        is_ready: ready.contains(&node.name()),
+        // The API calls a node ready for most of a minute after it lost its power.
+        is_ready: ready.contains(&node.name()) && node.is_running().unwrap_or(false),
         programs: node.daemons().iter().map(|daemon| part(cgroups, daemon)).collect(),
         memory: Memory::of(cgroups, &node.layout().group()),
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
+use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DeleteParams};
 use snafu::{ResultExt, Snafu, ensure};
@@ -24,8 +25,9 @@ use crate::lock::{self, LockError};
 use crate::machine::{self, MachineError};
 use crate::network::{self, NetworkError};
 use crate::node::{Node, NodeError};
-use crate::process::{Daemon, ProcessError};
-use crate::progress::Step;
+use crate::process::ProcessError;
+use crate::progress::{self, Step};
+use crate::readiness::{self, ReadinessError};
 use crate::record::{Phase, Record};
 
 /// How long the API server may take to be ready on a busy machine.
@@ -60,8 +62,8 @@ pub enum UpError {
     ControlPlane { source: ProcessError },
     #[snafu(display("failed to wait for {what} for {patience:?}"))]
     Late { what: String, patience: Duration },
-    #[snafu(display("failed to keep {what} running; its last words:\n{log}"))]
-    Ended { what: String, log: String },
+    #[snafu(display("failed to wait for the cluster"))]
+    Readiness { source: ReadinessError },
     #[snafu(display("failed to set up the cluster's DNS"))]
     Dns { source: DnsError },
     #[snafu(display("failed to start a node"))]
@@ -94,7 +96,7 @@ pub async fn up(options: &UpOptions) -> Result<Cluster, UpError> {
     let nodes = options.nodes;
     ensure!((1..=MAX_NODES).contains(&nodes), CountSnafu { nodes });
     let layout = Layout::default();
-    let whole = Step::start(format!("the cluster is up with {nodes} nodes"));
+    let begun = Instant::now();
     machine::prepare().context(MachineSnafu)?;
     let kubernetes = blocking(|| kubernetes_build::ensure().context(BuildSnafu)).await?;
     let lock_file = layout.lock();
@@ -105,7 +107,7 @@ pub async fn up(options: &UpOptions) -> Result<Cluster, UpError> {
         None => start(&layout, &kubernetes, options).await?,
     };
     checkout::write(&cluster, &options.checkout).context(FilesSnafu)?;
-    whole.done();
+    progress::report(begun, &format!("the cluster is up with {nodes} nodes"));
     Ok(cluster)
 }
 
@@ -145,15 +147,17 @@ async fn adjust(old: &Cluster, options: &UpOptions) -> Result<Cluster, UpError> 
             off.push(node);
         }
     }
+    let since = Timestamp::now();
     boot(&off, &options.images).await?;
     join(&off).await?;
-    wait_for_nodes(&cluster, &client).await?;
+    let waited = readiness::wait_for_nodes(&cluster, &client, &off, since, NODE_PATIENCE).await;
+    waited.context(ReadinessSnafu)?;
     Ok(cluster)
 }
 
 /// Starts from nothing.
 async fn start(layout: &Layout, kubernetes: &Path, options: &UpOptions) -> Result<Cluster, UpError> {
-    let step = Step::start("cleared what was left of an earlier cluster");
+    let step = Step::start("clearing what an earlier cluster left");
     let cleared = layout.clone();
     blocking(move || leftovers::clear(&cleared).context(ClearSnafu)).await?;
     files::remove(&layout.logs()).context(FilesSnafu)?;
@@ -173,10 +177,12 @@ async fn start(layout: &Layout, kubernetes: &Path, options: &UpOptions) -> Resul
     let nodes = cluster.nodes();
     // The nodes' container runtimes start while the API server does: together they keep both cores busy.
     let (client, ()) = tokio::try_join!(start_control_plane(&cluster), boot(&nodes, &options.images))?;
-    let step = Step::start("nodes are ready");
+    let step = Step::start("waiting for the nodes");
     join(&nodes).await?;
     dns::apply(&client).await.context(DnsSnafu)?;
-    wait_for_nodes(&cluster, &client).await?;
+    let waited =
+        readiness::wait_for_nodes(&cluster, &client, &nodes, Timestamp::UNIX_EPOCH, NODE_PATIENCE).await;
+    waited.context(ReadinessSnafu)?;
     step.done();
 
     record.phase = Phase::Up;
@@ -185,7 +191,7 @@ async fn start(layout: &Layout, kubernetes: &Path, options: &UpOptions) -> Resul
 }
 
 async fn start_control_plane(cluster: &Cluster) -> Result<Client, UpError> {
-    let step = Step::start("the API server answers");
+    let step = Step::start("waiting for the API server");
     let cgroups = Cgroups::find().context(GroupsSnafu)?;
     let (layout, kubernetes) = (cluster.layout(), cluster.kubernetes());
     let server = control_plane::api_server(layout, kubernetes);
@@ -195,7 +201,7 @@ async fn start_control_plane(cluster: &Cluster) -> Result<Client, UpError> {
     let client = cluster.client().await.context(AskSnafu)?;
     let deadline = Instant::now() + API_PATIENCE;
     while !cluster::is_ready(&client).await {
-        check_alive(&cgroups, &server)?;
+        readiness::check_alive(&cgroups, &server).context(ReadinessSnafu)?;
         ensure!(Instant::now() < deadline, LateSnafu { what: "the API server", patience: API_PATIENCE });
         tokio::time::sleep(POLL).await;
     }
@@ -222,30 +228,6 @@ async fn boot(nodes: &[Node], images: &[PathBuf]) -> Result<(), UpError> {
 async fn join(nodes: &[Node]) -> Result<(), UpError> {
     let joining = nodes.iter().cloned().map(|node| blocking(move || node.join().context(NodeSnafu)));
     try_join_all(joining).await.map(drop)
-}
-
-async fn wait_for_nodes(cluster: &Cluster, client: &Client) -> Result<(), UpError> {
-    let cgroups = Cgroups::find().context(GroupsSnafu)?;
-    let names: Vec<String> = cluster.nodes().iter().map(Node::name).collect();
-    let deadline = Instant::now() + NODE_PATIENCE;
-    loop {
-        let ready = cluster.ready_nodes(client).await.context(AskSnafu)?;
-        let missing: Vec<&String> = names.iter().filter(|name| !ready.contains(name)).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        for daemon in cluster.nodes().iter().flat_map(Node::daemons).chain(cluster.control_plane()) {
-            check_alive(&cgroups, &daemon)?;
-        }
-        let what = format!("the nodes {missing:?} to be ready");
-        ensure!(Instant::now() < deadline, LateSnafu { what, patience: NODE_PATIENCE });
-        tokio::time::sleep(POLL).await;
-    }
-}
-
-fn check_alive(cgroups: &Cgroups, daemon: &Daemon) -> Result<(), UpError> {
-    ensure!(daemon.is_running(cgroups), EndedSnafu { what: &daemon.group, log: daemon.last_words() });
-    Ok(())
 }
 
 async fn blocking<T: Send + 'static>(
