@@ -1,1 +1,4 @@
 //! A real multi-node Kubernetes on one machine, for demos, tests and benchmarks.
+
+pub mod command;
+pub mod images;
