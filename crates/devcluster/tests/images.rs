@@ -50,11 +50,10 @@ impl Containerd {
     fn start() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path();
+        let [root, state, socket] =
+            ["root", "state", "socket"].map(|name| path.join(name).display().to_string());
         let config = format!(
-            "version = 2\nroot = {:?}\nstate = {:?}\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = {:?}\n",
-            path.join("root"),
-            path.join("state"),
-            path.join("socket"),
+            "version = 2\nroot = {root:?}\nstate = {state:?}\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = {socket:?}\n"
         );
         std::fs::write(path.join("config.toml"), config).expect("the configuration is written");
         let mut command = Command::new("containerd");

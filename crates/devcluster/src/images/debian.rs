@@ -15,6 +15,9 @@ use crate::command;
 const COMMON_PACKAGES: &[&str] =
     &["base-files", "bash", "coreutils", "dash", "findutils", "grep", "hostname", "libc-bin", "mawk", "sed"];
 
+/// Names that an installation would make, were its scripts run.
+const ALTERNATIVES: &[(&str, &str)] = &[("usr/bin/awk", "mawk")];
+
 /// Parts of packages that nothing in a container reads. Copyright files stay.
 const UNUSED: &[&str] = &[
     "boot/",
@@ -48,7 +51,7 @@ impl RootFilesystem {
     /// Identifies the choice, and the way the result is cut down.
     pub(super) fn key(&self) -> String {
         let [common, own, unused] = [COMMON_PACKAGES, self.packages, UNUSED].map(|words| words.join(","));
-        store::key(&[self.suite, &common, &own, &unused])
+        store::key(&[self.suite, &common, &own, &unused, &format!("{ALTERNATIVES:?}")])
     }
 
     /// Fetches and unpacks the packages, from the mirror this machine's apt uses. `scratch` holds the raw result
@@ -71,6 +74,7 @@ impl RootFilesystem {
         let file = File::open(raw.path()).context(ReadSnafu { path: raw.path() })?;
         let mut tree = Tree::from_tar(file).context(ReadSnafu { path: raw.path() })?;
         tree.retain(is_used);
+        let tree = ALTERNATIVES.iter().fold(tree, |tree, (name, target)| tree.symlink(name, target));
         tree.contains(self.program)
             .then_some(tree)
             .context(MissingFileSnafu { suite: self.suite, path: self.program })
