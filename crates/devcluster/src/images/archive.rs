@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::config::ImageConfig;
 use super::tree::Tree;
 
+const DOCKER_MANIFEST: &str = "manifest.json";
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
@@ -37,7 +38,7 @@ pub(super) fn pack(reference: &str, config: &ImageConfig, tree: &Tree) -> io::Re
         // First, so that the digest can be read without passing the layer.
         ("index.json".to_owned(), serde_json::to_vec(&index)?),
         ("oci-layout".to_owned(), serde_json::to_vec(&json!({ "imageLayoutVersion": "1.0.0" }))?),
-        ("manifest.json".to_owned(), serde_json::to_vec(&docker)?),
+        (DOCKER_MANIFEST.to_owned(), serde_json::to_vec(&docker)?),
         (manifest.path(), manifest.content),
         (config.path(), config.content),
         (layer.path(), layer.content),
@@ -60,6 +61,23 @@ pub(super) fn manifest_digest(archive: impl Read) -> io::Result<String> {
     let index: Value = serde_json::from_reader(first)?;
     let digest = index["manifests"][0]["digest"].as_str();
     digest.map(str::to_owned).ok_or_else(|| invalid("the archive names no manifest"))
+}
+
+/// The files in an archive that [`pack`] wrote.
+pub(super) fn files(archive: impl Read) -> io::Result<Tree> {
+    let mut archive = tar::Archive::new(archive);
+    let mut layer = String::new();
+    for entry in archive.entries()? {
+        let entry = entry?;
+        let path = entry.path()?.to_string_lossy().into_owned();
+        if path == DOCKER_MANIFEST {
+            let manifest: Value = serde_json::from_reader(entry)?;
+            manifest[0]["Layers"][0].as_str().unwrap_or_default().clone_into(&mut layer);
+        } else if path == layer {
+            return Tree::from_tar(entry);
+        }
+    }
+    Err(invalid("the archive has no layer"))
 }
 
 /// The SHA-256 of `content` in hexadecimal digits.
@@ -127,6 +145,11 @@ mod tests {
     #[test]
     fn the_same_input_gives_the_same_bytes() {
         assert_eq!(sample(), sample());
+    }
+
+    #[test]
+    fn the_files_can_be_read_back() {
+        assert!(files(sample().as_slice()).unwrap().contains("/program"));
     }
 
     #[test]

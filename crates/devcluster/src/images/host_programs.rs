@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use snafu::ResultExt;
 
-use super::error::{HostProgramSnafu, ImageError, WriteSnafu};
-use super::store;
-use super::valkey::ValkeyVersion;
+use super::archive::files;
+use super::error::{HostProgramSnafu, ImageError, ReadSnafu, WriteSnafu};
+use super::{StockImage, ValkeyVersion, store};
 use crate::command;
 
 /// The programs come from a newer Debian than this machine may run, so they are started through the dynamic loader and with
@@ -41,7 +41,7 @@ impl HostPrograms {
     }
 }
 
-/// The programs of one version, unpacked when the cache lacks them. They are also found under a name that stays the
+/// The programs of one version, unpacked from its image when the cache lacks them. They are also found under a name that stays the
 /// same when the packages change: `<cache>/rootfs/valkey-9.1/bin`.
 pub fn host_programs(cache: &Path, version: ValkeyVersion) -> Result<HostPrograms, ImageError> {
     let directory = cache.join("rootfs");
@@ -49,13 +49,14 @@ pub fn host_programs(cache: &Path, version: ValkeyVersion) -> Result<HostProgram
     fs::create_dir_all(&directory).context(WriteSnafu { path: &directory })?;
     let _lock = store::lock(&directory.join(format!("{name}.lock")))?;
 
-    let base = version.root_filesystem();
-    let keyed = format!("{name}-{}", store::key(&[&base.key(), WRAPPER, &PROGRAMS.join(",")]));
+    let archive = StockImage::Valkey(version).build(cache)?;
+    let keyed = format!("{name}-{}", store::key(&[&archive.digest, WRAPPER, &PROGRAMS.join(",")]));
     let path = directory.join(&keyed);
     if !path.exists() {
         tracing::info!(version = version.tag(), "unpacking Valkey for this machine");
         let unpacked = tempfile::tempdir_in(&directory).context(WriteSnafu { path: &directory })?;
-        let tree = base.fetch(&directory)?;
+        let file = fs::File::open(&archive.path).context(ReadSnafu { path: &archive.path })?;
+        let tree = files(file).context(ReadSnafu { path: &archive.path })?;
         tree.unpack(&unpacked.path().join("root")).context(WriteSnafu { path: &path })?;
         write_wrappers(&unpacked.path().join("bin")).context(WriteSnafu { path: &path })?;
         let server = unpacked.path().join("bin/valkey-server");

@@ -67,7 +67,7 @@ impl ValkeyVersion {
         format!("docker.io/valkey/valkey:{}", self.tag())
     }
 
-    pub(super) const fn root_filesystem(self) -> RootFilesystem {
+    const fn root_filesystem(self) -> RootFilesystem {
         let suite = match self {
             Self::V8_1 => "trixie",
             Self::V9_1 => "forky",
