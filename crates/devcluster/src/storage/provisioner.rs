@@ -42,7 +42,7 @@ pub async fn run(
         .default_backoff()
         .reflect(volume_writer)
         .map(|event| event.map(drop));
-    let mut events = pin!(stream::select(claim_events, volume_events));
+    let mut events = stream::select(claim_events, volume_events).boxed();
     let mut shutdown = pin!(shutdown);
     let mut retry = None;
     loop {
