@@ -152,7 +152,20 @@ pub(crate) fn daemons(layout: &Layout, kubernetes: &Path) -> Vec<Daemon> {
         controller_manager(layout, kubernetes),
         scheduler(layout, kubernetes),
         crate::dns::daemon(layout, kubernetes),
+        provisioner(layout),
     ]
+}
+
+/// What gives claims their volumes: this very program.
+fn provisioner(layout: &Layout) -> Daemon {
+    let name = "provisioner";
+    let command = vec![
+        layout.program().display().to_string(),
+        name.to_owned(),
+        flag("kubeconfig", layout.kubeconfig("admin").display()),
+        flag("folder", layout.volumes().display()),
+    ];
+    Daemon { group: layout.control_plane_group(name), namespace: None, command, log: layout.log(name) }
 }
 
 /// A program of the control plane.

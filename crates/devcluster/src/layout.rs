@@ -54,6 +54,16 @@ impl Layout {
         &self.run
     }
 
+    /// The disks of volumes.
+    pub fn volumes(&self) -> PathBuf {
+        self.state.join("volumes")
+    }
+
+    /// A copy of this program for the daemons: the checkout it was built in may be cleaned while they run.
+    pub fn program(&self) -> PathBuf {
+        self.state.join("devcluster")
+    }
+
     /// Which cluster this is and how far its start came.
     pub fn record(&self) -> PathBuf {
         self.state.join("cluster.json")

@@ -2,13 +2,18 @@
 
 use std::error::Error;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, process};
 
 use clap::{Parser, Subcommand};
+use devcluster::images::{self, Archive};
 use devcluster::layout::Layout;
 use devcluster::{Cluster, UpOptions};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The name that the manifests in `deploy/` use.
+const OPERATOR_IMAGE: &str = "valkey-operator:dev";
 
 #[derive(Parser)]
 #[command(name = "devcluster", about = "A real multi-node Kubernetes on this machine")]
@@ -24,9 +29,24 @@ enum Action {
         /// How many nodes
         #[arg(long, default_value_t = 3)]
         nodes: u8,
-        /// An image archive to load into every node (may be given several times)
-        #[arg(long = "image")]
-        images: Vec<PathBuf>,
+        /// The operator's program, to have its image in every node
+        #[arg(long)]
+        operator: Option<PathBuf>,
+    },
+    /// Build all images into the cache; a cluster that runs gets them at once
+    Images {
+        /// The operator's program
+        #[arg(long)]
+        operator: Option<PathBuf>,
+    },
+    /// Give claims their volumes (started by `up`)
+    Provisioner {
+        /// How to reach the cluster
+        #[arg(long)]
+        kubeconfig: PathBuf,
+        /// Where the disks are
+        #[arg(long)]
+        folder: PathBuf,
     },
     /// Take the cluster down, whole or half started
     Down,
@@ -81,6 +101,7 @@ enum NodeAction {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).without_time().init();
     match run(Arguments::parse().action).await {
         Ok(code) => code,
         Err(error) => {
@@ -103,9 +124,19 @@ fn chain(error: &dyn Error) -> String {
 
 async fn run(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     match action {
-        Action::Up { nodes, images } => {
+        Action::Up { nodes, operator } => {
+            let images = operator_image(operator.as_deref())?;
             devcluster::up(&UpOptions { nodes, images, checkout: env::current_dir()? }).await?;
             println!("export KUBECONFIG=$PWD/.devcluster/kubeconfig PATH=$PWD/.devcluster/bin:$PATH");
+        }
+        Action::Images { operator } => load_images(operator.as_deref()).await?,
+        Action::Provisioner { kubeconfig, folder } => {
+            let client = devcluster::client(&kubeconfig).await?;
+            let mut terminate = signal(SignalKind::terminate())?;
+            devcluster::storage::run(client, &folder, async move {
+                let _ = terminate.recv().await;
+            })
+            .await?;
         }
         Action::Down => devcluster::down(&env::current_dir()?).await?,
         Action::Status => {
@@ -139,6 +170,34 @@ async fn run(action: Action) -> Result<ExitCode, Box<dyn Error>> {
         },
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The image of the operator, if its program is given.
+fn operator_image(program: Option<&Path>) -> Result<Vec<Archive>, Box<dyn Error>> {
+    let Some(program) = program else { return Ok(Vec::new()) };
+    let cache = devcluster::cache::folder()?;
+    Ok(vec![images::from_binary(&cache, OPERATOR_IMAGE, program, "/valkey-operator")?])
+}
+
+async fn load_images(operator: Option<&Path>) -> Result<(), Box<dyn Error>> {
+    let cache = devcluster::cache::folder()?;
+    let mut archives = images::stock_images(&cache)?;
+    for version in [images::ValkeyVersion::V9_1, images::ValkeyVersion::V8_1] {
+        // Tests start real servers on this machine, too.
+        images::host_programs(&cache, version)?;
+    }
+    archives.extend(operator_image(operator)?);
+    for archive in &archives {
+        println!("{} {}", archive.reference, archive.path.display());
+    }
+    if let Some(cluster) = Cluster::find()?
+        && cluster.is_answering().await?
+    {
+        let sockets: Vec<PathBuf> =
+            cluster.nodes().iter().map(|node| node.layout().containerd_socket()).collect();
+        images::import(Path::new("ctr"), &sockets, &archives)?;
+    }
+    Ok(())
 }
 
 fn cluster() -> Result<Cluster, Box<dyn Error>> {

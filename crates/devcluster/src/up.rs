@@ -9,6 +9,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams};
 use snafu::{ResultExt, Snafu, ensure};
 
+use crate::cache;
 use crate::certificates::{self, CertificateError};
 use crate::cgroups::{CgroupError, Cgroups};
 use crate::checkout;
@@ -16,6 +17,7 @@ use crate::cluster::{self, Cluster, ClusterError};
 use crate::control_plane;
 use crate::dns::{self, DnsError};
 use crate::files::{self, FileError};
+use crate::images::{self, Archive, ImageError};
 use crate::kernel_settings;
 use crate::kubeconfig;
 use crate::kubernetes_build::{self, BuildError};
@@ -48,6 +50,12 @@ pub enum UpError {
     Machine { source: MachineError },
     #[snafu(display("failed to get Kubernetes"))]
     Build { source: BuildError },
+    #[snafu(display("failed to find the cache"))]
+    Cache { source: cache::CacheError },
+    #[snafu(display("failed to build the images"))]
+    Images { source: ImageError },
+    #[snafu(display("failed to copy this program to {}", path.display()))]
+    CopyProgram { path: PathBuf, source: std::io::Error },
     #[snafu(display("failed to clear what an earlier cluster left"))]
     Clear { source: ClearError },
     #[snafu(display("failed to write the cluster's files"))]
@@ -85,8 +93,8 @@ pub enum UpError {
 pub struct UpOptions {
     /// How many nodes, 1 to [`MAX_NODES`].
     pub nodes: u8,
-    /// Image archives that every node gets before it joins; one of them must be the pause image.
-    pub images: Vec<PathBuf>,
+    /// Images that every node gets beside the stock ones (pause, Valkey, exporter).
+    pub images: Vec<Archive>,
     /// The checkout that gets `.devcluster/kubeconfig` and `.devcluster/bin/kubectl`.
     pub checkout: PathBuf,
 }
@@ -99,6 +107,16 @@ pub async fn up(options: &UpOptions) -> Result<Cluster, UpError> {
     let begun = Instant::now();
     machine::prepare().context(MachineSnafu)?;
     let kubernetes = blocking(|| kubernetes_build::ensure().context(BuildSnafu)).await?;
+    let archives = blocking({
+        let extra = options.images.clone();
+        move || {
+            let mut all = images::stock_images(&cache::folder().context(CacheSnafu)?).context(ImagesSnafu)?;
+            all.extend(extra);
+            Ok(all)
+        }
+    })
+    .await?;
+    let options = &UpOptions { images: archives, ..options.clone() };
     let lock_file = layout.lock();
     let _lock = blocking(move || lock::take(&lock_file).context(WaitSnafu)).await?;
 
@@ -171,6 +189,7 @@ async fn start(layout: &Layout, kubernetes: &Path, options: &UpOptions) -> Resul
     kubeconfig::write_all(layout, options.nodes).context(FilesSnafu)?;
     control_plane::write_config(layout).context(FilesSnafu)?;
     dns::write_config(layout).context(FilesSnafu)?;
+    copy_program(layout)?;
     network::lay_bridge(layout).context(NetworkSnafu)?;
 
     let cluster = Cluster::new(layout.clone(), options.nodes, kubernetes);
@@ -188,6 +207,12 @@ async fn start(layout: &Layout, kubernetes: &Path, options: &UpOptions) -> Resul
     record.phase = Phase::Up;
     record.write(layout).context(FilesSnafu)?;
     Ok(cluster)
+}
+
+fn copy_program(layout: &Layout) -> Result<(), UpError> {
+    let path = layout.program();
+    let copied = std::env::current_exe().and_then(|program| std::fs::copy(program, &path));
+    copied.context(CopyProgramSnafu { path }).map(drop)
 }
 
 async fn start_control_plane(cluster: &Cluster) -> Result<Client, UpError> {
@@ -214,12 +239,13 @@ async fn start_control_plane(cluster: &Cluster) -> Result<Client, UpError> {
 }
 
 /// Starts the nodes' container runtimes and loads their images, all nodes at once.
-async fn boot(nodes: &[Node], images: &[PathBuf]) -> Result<(), UpError> {
+async fn boot(nodes: &[Node], archives: &[Archive]) -> Result<(), UpError> {
     let booting = nodes.iter().cloned().map(|node| {
-        let images = images.to_vec();
+        let archives = archives.to_vec();
         blocking(move || {
             node.boot().context(NodeSnafu)?;
-            images.iter().try_for_each(|image| node.load_image_now(image)).context(NodeSnafu)
+            let socket = node.layout().containerd_socket();
+            images::import(Path::new("ctr"), &[socket], &archives).context(ImagesSnafu)
         })
     });
     try_join_all(booting).await.map(drop)
