@@ -9,3 +9,5 @@ pub mod target;
 mod tls;
 
 pub use commands::{Section, Shutdown};
+/// What [`Connection::raw`](connection::Connection::raw) answers.
+pub use redis::Value;

@@ -22,9 +22,14 @@ pub use equivalent::equivalent;
 pub use live::{Pending, is_file_only, is_immutable};
 pub use memory::parse_memory;
 
-/// Whether the value of a directive is a password.
+/// Whether the value of a directive is a password, or holds one.
 pub fn is_secret(name: &str) -> bool {
-    const SECRETS: [&str; 5] =
-        ["requirepass", "primaryauth", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass"];
+    const SECRETS: [&str; 6] =
+        ["requirepass", "primaryauth", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass", "user"];
     SECRETS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+}
+
+/// A value as `Debug` may show it.
+fn shown<'a>(name: &str, value: &'a str) -> &'a str {
+    if is_secret(name) { "[redacted]" } else { value }
 }

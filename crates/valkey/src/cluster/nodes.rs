@@ -57,7 +57,7 @@ impl ClusterNodes {
         let mut table = Self::default();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             // The last line of nodes.conf carries epochs, not a node.
-            if line.starts_with("vars ") {
+            if line.split_ascii_whitespace().next() == Some("vars") {
                 continue;
             }
             match Node::parse(line) {

@@ -1,17 +1,26 @@
 //! The directives of a user: checked, normalised and written as a file.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use snafu::{OptionExt, Snafu, ensure};
 
 use super::equivalent::is_list;
 use super::live::is_file_only;
 use super::quote::{quote, split};
+use super::shown;
 
-/// Directives by name, each valid as a line; whether the server takes the value, only the server knows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Directives by name, each valid as a line; whether the server takes the value, only the server knows. `Debug` shows no
+/// secret.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Directives {
     values: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for Directives {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|(name, value)| (name, shown(name, value)))).finish()
+    }
 }
 
 /// Directives that cannot be a configuration.

@@ -1,11 +1,13 @@
 //! What a running server can change, and what waits for its next start.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use sha2::{Digest, Sha256};
 
 use super::directives::Directives;
 use super::equivalent::equivalent;
+use super::shown;
 use crate::Version;
 
 /// Directives of the file that CONFIG GET and CONFIG SET do not know. Their values are several words of a line.
@@ -76,8 +78,8 @@ pub fn is_immutable(name: &str, version: Version) -> bool {
     }
 }
 
-/// The difference between what is wanted and what runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The difference between what is wanted and what runs. `Debug` shows no secret.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Pending {
     /// To be set now, all in one command.
     pub set: Vec<(String, String)>,
@@ -85,6 +87,17 @@ pub struct Pending {
     pub restart: Vec<String>,
     /// Not reported by the server: only in the file, or unknown to it. Nothing can be told by asking.
     pub unreported: Vec<String>,
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set: Vec<_> = self.set.iter().map(|(name, value)| (name, shown(name, value))).collect();
+        f.debug_struct("Pending")
+            .field("set", &set)
+            .field("restart", &self.restart)
+            .field("unreported", &self.unreported)
+            .finish()
+    }
 }
 
 impl Pending {
@@ -153,6 +166,16 @@ mod tests {
         assert_eq!(pending.set, [("hz".to_owned(), "20".to_owned())]);
         assert_eq!(pending.restart, ["databases"]);
         assert_eq!(pending.unreported, ["search.threads"]);
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let wanted = BTreeMap::from([("RequirePass".to_owned(), "hush".to_owned())]);
+        let directives = Directives::new(&wanted).expect("should be valid");
+        let reported = BTreeMap::from([("requirepass".to_owned(), String::new())]);
+        let pending = directives.pending(V9_1, &reported);
+        let text = format!("{directives:?}{pending:?}");
+        assert!(text.contains("requirepass") && !text.contains("hush"), "{text}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The everyday commands, and what a server tells of itself.
 
-use valkey::client::{Section, Shutdown};
+use valkey::client::{Section, Shutdown, Value};
 use valkey::testing::Release;
 use valkey::{Error, Support, Target};
 
@@ -50,9 +50,9 @@ async fn several_tasks_share_a_connection() {
             connection.info(&[Section::Server]),
             connection.raw(&["ECHO", "three"]),
         );
-        assert_eq!(first.expect("should answer"), redis::Value::BulkString(b"one".to_vec()));
+        assert_eq!(first.expect("should answer"), Value::BulkString(b"one".to_vec()));
         assert!(second.expect("should answer").server().is_valkey);
-        assert_eq!(third.expect("should answer"), redis::Value::BulkString(b"three".to_vec()));
+        assert_eq!(third.expect("should answer"), Value::BulkString(b"three".to_vec()));
     }
 }
 

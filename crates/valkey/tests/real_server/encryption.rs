@@ -9,7 +9,7 @@ use valkey::testing::{Release, Server};
 use valkey::{Connection, Deadlines, Error, Identity, Target, Tls};
 
 use crate::support::certificates::Authority;
-use crate::support::{RELAXED, connect};
+use crate::support::{RELAXED, connect, running};
 
 struct Encrypted {
     server: Server,
@@ -22,7 +22,7 @@ impl Encrypted {
         let files = TempDir::with_prefix("certificates-").expect("should make a directory");
         let authority = Authority::new();
         let conf = authority.server_conf(files.path(), names, auth_clients);
-        let server = Server::start_with_tls(release, &conf).unwrap_or_else(|error| panic!("{error}"));
+        let server = running(Server::start_with_tls(release, &conf));
         Self { server, authority, _files: files }
     }
 

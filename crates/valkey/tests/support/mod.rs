@@ -5,7 +5,7 @@ pub(crate) mod certificates;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use valkey::testing::{Release, Server};
+use valkey::testing::{Release, Server, StartError};
 use valkey::{Connection, Deadlines, Error, Target};
 
 /// A busy machine must not fail tests that are not about time.
@@ -13,7 +13,13 @@ pub(crate) const RELAXED: Deadlines =
     Deadlines { connect: Duration::from_secs(10), command: Duration::from_secs(10) };
 
 pub(crate) fn start(release: Release, conf: &str) -> Server {
-    Server::start(release, conf).unwrap_or_else(|error| panic!("{error}"))
+    running(Server::start(release, conf))
+}
+
+/// A server that is missing fails the test in the words of the error, which say what to run.
+#[expect(clippy::panic, reason = "this is a test, which the lint sees only in functions marked as one")]
+pub(crate) fn running(server: Result<Server, StartError>) -> Server {
+    server.unwrap_or_else(|error| panic!("{error}"))
 }
 
 pub(crate) async fn open(server: &Server) -> Connection {
