@@ -13,8 +13,6 @@ STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --lock
 OPERATOR := $(TARGET_DIR)/$(TARGET)/release/valkey-operator
 DEVCLUSTER := $(TARGET_DIR)/debug/devcluster
 DENY := $(CACHE)/tools/cargo-deny-0.20.2/bin/cargo-deny
-# Set by the user: that cluster is used, and nothing is started or stopped.
-export KUBECONFIG
 
 .PHONY: help
 help: ## List the targets.

@@ -1,10 +1,14 @@
 //! The kinds of `valkey.io/v1alpha1` as types: specs, statuses, conditions, names and labels. No I/O happens here, so
 //! that every program (and every test) can share one truth about what the API looks like.
 
+#[cfg(any(test, feature = "testing"))]
+pub mod cases;
 pub mod condition;
 pub mod keys;
 pub mod names;
 pub mod node;
+#[cfg(test)]
+mod rules;
 mod schema;
 
 pub use node::{ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Installs CRDs and operator. IMAGE names the operator's image for a cluster that is not ours.
+source "$(dirname "$0")/cluster-env.sh"
+if [[ "$LOCAL_CLUSTER" == true && ! -e "$KUBECONFIG" ]]; then
+  echo "there is no local cluster: run \`make cluster-up\` first, or set KUBECONFIG" >&2
+  exit 1
+fi
+if [[ "$LOCAL_CLUSTER" == true ]]; then
+  (unset KUBECONFIG; make images >/dev/null)
+fi
+# Server-side: the CRD is larger than the annotation a client-side apply would write.
+"$KUBECTL" apply --server-side --force-conflicts -f deploy/crds >&2
+"$KUBECTL" wait --for=condition=Established --timeout=60s -f deploy/crds >&2
+# The local image always has the same name: another build must still replace the pods.
+build=$( [[ "$LOCAL_CLUSTER" == true ]] && sha256sum "$OPERATOR" | cut -c1-12 || echo "${IMAGE:-none}" | tr -c 'a-zA-Z0-9.\n' '-')
+for file in deploy/operator/*.yaml; do
+  sed -e "s|valkey-operator:dev|${IMAGE:-valkey-operator:dev}|" "$file"
+  echo "---"
+done | "$KUBECTL" apply --server-side --force-conflicts -f - >&2
+"$KUBECTL" -n "$NAMESPACE" patch deployment valkey-operator --type=merge \
+  -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"valkey.io/build\":\"$build\"}}}}}" >&2
+"$KUBECTL" -n "$NAMESPACE" rollout status deployment/valkey-operator --timeout=180s >&2
