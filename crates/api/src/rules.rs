@@ -51,7 +51,9 @@ fn every_rule_says_something_and_is_broken_by_some_case() {
     fn messages(schema: &Value, found: &mut Vec<String>) {
         match schema {
             Value::Object(fields) => {
-                for rule in fields.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten() {
+                for rule in
+                    fields.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten()
+                {
                     found.push(rule["message"].as_str().expect("should have a message").to_owned());
                 }
                 fields.values().for_each(|field| messages(field, found));

@@ -15,6 +15,23 @@ pub(crate) fn pod_spec_overlay(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
+/// Directives by name. The bounds keep the cost of the rules on them within the API server's budget; the rule about
+/// values stands at each value, because one over the whole map would not.
+pub(crate) fn directives(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "maxProperties": 256,
+        "additionalProperties": {
+            "type": "string",
+            "maxLength": 4096,
+            "x-kubernetes-validations": [{
+                "rule": "!self.contains('\\n') && !self.contains('\\r')",
+                "message": "a value of config must be one line: write a directive with several arguments as one string",
+            }],
+        },
+    })
+}
+
 /// Remove the descriptions of fields that are Kubernetes' own (a pod spec alone has 300 kB of them): a CRD must fit
 /// into one request, and users know these fields from the pods they write.
 pub(crate) fn compact(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {

@@ -132,13 +132,11 @@ pub struct ValkeyNodeSpec {
     /// Directives of `valkey.conf`, applied as given: live where the server can, otherwise with the next allowed
     /// restart. A directive with several arguments is written as one string (`save: "900 1 300 10"`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 256))]
+    #[schemars(schema_with = "crate::schema::directives")]
     #[x_kube(validation = Rule::new("self.all(key, key.matches('^[A-Za-z][A-Za-z0-9._-]{0,126}$'))")
         .message("a key of config must be the name of one valkey.conf directive, for example maxmemory-policy"))]
     #[x_kube(validation = Rule::new("self.all(key, !(key.lowerAscii() in ['include', 'daemonize', 'supervised', 'dir']))")
         .message("config cannot set include, daemonize, supervised or dir: the operator runs the server in the foreground with its data in /data; write included directives into config"))]
-    #[x_kube(validation = Rule::new("self.all(key, self[key].size() <= 4096 && !self[key].matches('[\\\\r\\\\n\\\\x00]'))")
-        .message("a value of config must be one line of 4096 characters at most"))]
     pub config: BTreeMap<String, String>,
     /// How the operator authenticates to the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
