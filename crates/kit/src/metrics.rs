@@ -222,9 +222,8 @@ mod tests {
                 Request::builder().method(method).uri(path).body(String::new()).expect("should be a request");
             service.call(request).await.expect("should be answered");
         }
-        let counted = |verb| {
-            metrics.api_calls.get_or_create(&ApiCall { verb, resource: "pods".to_owned() }).get()
-        };
+        let counted =
+            |verb| metrics.api_calls.get_or_create(&ApiCall { verb, resource: "pods".to_owned() }).get();
         assert_eq!((counted("get"), counted("delete"), counted("list")), (2, 1, 0));
     }
 }
