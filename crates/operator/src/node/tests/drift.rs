@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::super::build::Kind;
 use super::super::observe::Collision;
-use super::super::plan::{LiveConfig, Plan, Roll, Write};
+use super::super::plan::{LiveConfig, Roll, Write};
 use super::pods;
-use super::world::{World, node};
+use super::world::{World, node, writes};
 
 const VOLUME: &str = "persistence: {mode: enabled, size: 1Gi, reclaimPolicy: Delete}\n";
 
@@ -16,22 +16,6 @@ fn all_types() -> impl Iterator<Item = (String, Kind)> {
     [("StatefulSet", Kind::StatefulSet), ("Deployment", Kind::Deployment), ("Pod", Kind::Pod)]
         .into_iter()
         .map(|(name, kind)| (format!("{VOLUME}workloadType: {name}"), kind))
-}
-
-/// Every write of a plan in its order, as `verb kind`.
-fn writes(plan: &Plan) -> Vec<String> {
-    plan.writes
-        .iter()
-        .chain(&plan.writes_after_config)
-        .map(|write| match write {
-            Write::Apply { wanted, create: true, .. } => format!("create {}", wanted.kind.name()),
-            Write::Apply { wanted, create: false, .. } => format!("apply {}", wanted.kind.name()),
-            Write::Merge { kind, .. } => format!("merge {}", kind.name()),
-            Write::RemoveItems { kind, pointers, .. } => {
-                format!("remove {} from {}", pointers.join(" "), kind.name())
-            }
-        })
-        .collect()
 }
 
 fn assert_settled(world: &World, why: &str) {

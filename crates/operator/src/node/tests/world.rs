@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::super::act::{ConfigOutcome, Outcome};
 use super::super::build::{self, Kind, Wanted};
 use super::super::observe::{Observed, Workload};
-use super::super::plan::{self, Plan};
+use super::super::plan::{self, Plan, Write};
 use super::super::server::{ServerFacts, ServerView};
 use super::super::status;
 use super::super::validate::{Desired, Storage, validate};
@@ -251,4 +251,20 @@ pub(super) fn nothing_done() -> Outcome {
         pod_deleted: None,
         error: None,
     }
+}
+
+/// Every write of a plan in its order, as `verb kind`.
+pub(super) fn writes(plan: &Plan) -> Vec<String> {
+    plan.writes
+        .iter()
+        .chain(&plan.writes_after_config)
+        .map(|write| match write {
+            Write::Apply { wanted, create: true, .. } => format!("create {}", wanted.kind.name()),
+            Write::Apply { wanted, create: false, .. } => format!("apply {}", wanted.kind.name()),
+            Write::Merge { kind, .. } => format!("merge {}", kind.name()),
+            Write::RemoveItems { kind, pointers, .. } => {
+                format!("remove {} from {}", pointers.join(" "), kind.name())
+            }
+        })
+        .collect()
 }
