@@ -165,6 +165,10 @@ where
         if let Some(annotations) = rest["metadata"]["annotations"].as_object_mut() {
             annotations.remove(api::keys::APPLIED);
         }
+        // Merging replaces whole lists, and ours is among the owners: it is how the object was found.
+        if let Some(metadata) = rest["metadata"].as_object_mut() {
+            metadata.remove("ownerReferences");
+        }
         if kit::drift::differences(&rest, &body).is_empty() {
             return Vec::new();
         }

@@ -5,5 +5,6 @@ mod drift;
 mod kubernetes;
 mod objects;
 mod pods;
+mod roll;
 mod validate;
 mod world;
