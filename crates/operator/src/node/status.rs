@@ -322,7 +322,8 @@ fn live_config(plan: &Plan, outcome: &Outcome) -> NodeAssessment {
         assess(NodeCondition::LiveConfigApplied, state, reason, message)
     };
     match (&outcome.config, &plan.config.live) {
-        (ConfigOutcome::Refused(words), _) | (_, LiveConfig::Refused(words)) => {
+        (ConfigOutcome::Refused(words), _)
+        | (_, LiveConfig::Refused(words) | LiveConfig::RefusedBefore(words)) => {
             of(State::False, NodeReason::ServerRefused, words.clone())
         }
         (ConfigOutcome::Failed(why), _) => of(State::Unknown, NodeReason::NotObserved, why.clone()),
@@ -378,6 +379,11 @@ fn running_config(
     match (&plan.config.live, &outcome.config) {
         (LiveConfig::Settled(running), _) | (LiveConfig::Set(_, running), ConfigOutcome::Accepted) => {
             Some(running.clone())
+        }
+        // What this run was asked in vain is not asked again.
+        (LiveConfig::Set(_, running), ConfigOutcome::Refused(_)) => {
+            let known = before.running_config.clone()?;
+            Some(api::node::RunningConfig { run: running.run.clone(), ..known })
         }
         _ => before.running_config.clone(),
     }

@@ -28,6 +28,8 @@ pub(in super::super) enum LiveConfig {
     Set(Vec<(String, String)>, RunningConfig),
     /// It already said no to exactly this spec.
     Refused(String),
+    /// It said no to exactly this spec, and cannot be asked now.
+    RefusedBefore(String),
 }
 
 /// The plan for the directives.
@@ -43,7 +45,7 @@ impl ConfigPlan {
     /// old server might be restarted from it.
     pub(super) fn file_may_change(&self, roll: &Roll) -> bool {
         match self.live {
-            LiveConfig::Refused(_) => false,
+            LiveConfig::Refused(_) | LiveConfig::RefusedBefore(_) => false,
             LiveConfig::Deferred => !roll.waits_for_owner(),
             LiveConfig::NotObserved | LiveConfig::Settled(_) | LiveConfig::Set(..) => true,
         }
@@ -52,11 +54,10 @@ impl ConfigPlan {
 
 /// Decide.
 pub(super) fn plan(desired: &Desired, observed: &Observed, status: &ValkeyNodeStatus) -> ConfigPlan {
-    let ServerView::Answering(facts) = &observed.server else {
-        return ConfigPlan { live: LiveConfig::NotObserved, awaiting_restart: Vec::new() };
-    };
-    let Some(pod) = observed.pod.as_deref() else {
-        return ConfigPlan { live: LiveConfig::NotObserved, awaiting_restart: Vec::new() };
+    let (ServerView::Answering(facts), Some(pod)) = (&observed.server, observed.pod.as_deref()) else {
+        // A silence must not let a refused directive into the file: the server would not start from it again.
+        let live = refused_before(desired, status).map_or(LiveConfig::NotObserved, LiveConfig::RefusedBefore);
+        return ConfigPlan { live, awaiting_restart: Vec::new() };
     };
     if server_image(pod) != Some(&desired.image) {
         return ConfigPlan { live: LiveConfig::Deferred, awaiting_restart: Vec::new() };
