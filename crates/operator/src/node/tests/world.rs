@@ -268,3 +268,12 @@ pub(super) fn writes(plan: &Plan) -> Vec<String> {
         })
         .collect()
 }
+
+/// The same without indices, which depend on the order of lists.
+pub(super) fn verbs(plan: &Plan) -> Vec<String> {
+    let verb = |write: &String| match write.split_once(" from ") {
+        Some((_, kind)) => format!("remove from {kind}"),
+        None => write.clone(),
+    };
+    writes(plan).iter().map(verb).collect()
+}
