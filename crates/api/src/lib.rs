@@ -1,1 +1,21 @@
-//! The kinds of valkey.io/v1alpha1 as types: specs, statuses, conditions, names and labels. No I/O.
+//! The kinds of `valkey.io/v1alpha1` as types: specs, statuses, conditions, names and labels. No I/O happens here, so
+//! that every program (and every test) can share one truth about what the API looks like.
+
+pub mod condition;
+pub mod keys;
+pub mod names;
+pub mod node;
+mod schema;
+
+pub use node::{ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+
+/// The API group of every kind of this project.
+pub const GROUP: &str = "valkey.io";
+
+/// Every CRD, in the order in which they are installed and documented.
+pub fn all_crds() -> Vec<CustomResourceDefinition> {
+    vec![schema::compact(ValkeyNode::crd())]
+}

@@ -1,6 +1,51 @@
 //! A real multi-node Kubernetes on one machine, for demos, tests and benchmarks.
+//!
+//! [`up()`] starts it and [`down()`] takes it away; [`Cluster`] is what tests work with while it runs.
 
+pub mod audit;
+pub mod cache;
+mod certificates;
+mod cgroups;
+mod checkout;
+mod cluster;
+mod collect;
 pub mod command;
+mod control_plane;
+mod dns;
+mod down;
 pub mod faults;
+mod files;
 pub mod images;
+mod kernel_settings;
+mod kubeconfig;
+mod kubernetes_build;
+pub mod layout;
+mod leftovers;
+mod lock;
+mod machine;
+mod mounts;
+mod network;
+mod node;
+mod node_config;
+mod process;
+mod progress;
+mod readiness;
+mod record;
+mod status;
 pub mod storage;
+mod target;
+mod traces;
+mod up;
+
+pub use audit::AuditEntry;
+pub use cluster::{Cluster, ClusterError, client};
+pub use collect::CollectError;
+pub use down::{DownError, down};
+pub use leftovers::{ClearError, Leftover, find as find_leftovers};
+pub use node::{Node, NodeError};
+pub use node_config::PAUSE_IMAGE;
+pub use progress::Step;
+pub use readiness::ReadinessError;
+pub use status::{Memory, NodeStatus, Part, Status};
+pub use target::Target;
+pub use up::{UpError, UpOptions, up};

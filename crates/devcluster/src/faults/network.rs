@@ -8,6 +8,7 @@ use snafu::ResultExt;
 
 use super::error::{FaultError, NetworkSnafu, RecordSnafu};
 use crate::command;
+use crate::layout::NodeLayout;
 
 /// The rules of each fault are in a table of their own, so that removing it undoes them and nothing else.
 const TABLE: &str = "vkdev_faults";
@@ -19,6 +20,21 @@ pub struct Side {
     pub namespace: PathBuf,
     /// Addresses or ranges: a node's own and its pods', or one pod's.
     pub addresses: Vec<String>,
+}
+
+impl From<&NodeLayout> for Side {
+    /// A node with all its pods.
+    fn from(node: &NodeLayout) -> Self {
+        let addresses = vec![node.address().to_string(), node.pod_range()];
+        Self { namespace: node.namespace_file(), addresses }
+    }
+}
+
+impl Side {
+    /// One pod alone, on this node.
+    pub fn of_pod(node: &NodeLayout, address: &str) -> Self {
+        Self { namespace: node.namespace_file(), addresses: vec![address.to_owned()] }
+    }
 }
 
 /// Packets that get lost.
@@ -157,10 +173,10 @@ fn set<T: ToString>(items: &[T]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
 
     fn side(number: u8) -> Side {
-        let namespace = format!("/run/netns/vkdev-{number}").into();
-        Side { namespace, addresses: vec![format!("10.89.0.1{number}"), format!("10.244.{number}.0/24")] }
+        Side::from(&Layout::default().node(number))
     }
 
     const THERE: &str = "ip saddr { 10.89.0.11, 10.244.1.0/24 } ip daddr { 10.89.0.12, 10.244.2.0/24 }";

@@ -1,33 +1,17 @@
-//! Breaks pods and nodes of a real cluster. Needs root on the machine of the nodes, and `KUBECONFIG`.
+//! Pods stand still and die, and nodes lose each other.
 
-use std::future::Future;
-use std::path::PathBuf;
-use std::time::Duration;
-
+use devcluster::cache;
 use devcluster::command::run;
-use devcluster::faults::{ContainerGroup, Fault, Faults, Freeze, Partition, Side};
+use devcluster::faults::{ContainerGroup, Fault, Freeze, Partition, Side};
 use devcluster::images::{ValkeyVersion, host_programs};
-use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{Api, DeleteParams, PostParams};
-use kube::{Client, Config, ResourceExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, PostParams};
 use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_mins(1);
-
-async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
-    let waiting = async {
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.map_err(|_| what).expect("it happens in time")
-}
+use super::{Place, eventually, object};
 
 fn server(node: u8) -> Pod {
-    serde_json::from_value(json!({
+    object(json!({
         "metadata": { "name": format!("server-{node}") },
         "spec": {
             "nodeName": format!("node-{node}"),
@@ -40,17 +24,10 @@ fn server(node: u8) -> Pod {
             }],
         },
     }))
-    .expect("a valid pod")
 }
 
 fn address(pod: &Pod) -> String {
     pod.status.clone().and_then(|status| status.pod_ip).expect("a running pod has an address")
-}
-
-/// The node's side of the network: its own address and those of its pods.
-fn side(node: u8) -> Side {
-    let namespace = PathBuf::from(format!("/run/netns/vkdev-{node}"));
-    Side { namespace, addresses: vec![format!("10.89.0.{}", 10 + node), format!("10.244.{node}.0/24")] }
 }
 
 /// Whether the server answers the client, who stands in the network of `from`, or beside the nodes.
@@ -68,14 +45,8 @@ fn answers(cli: &str, from: Option<&Pod>, to: &Pod) -> bool {
 #[tokio::test]
 #[ignore = "needs root and a cluster"]
 async fn containers_freeze_and_die_and_nodes_lose_each_other() {
-    let mut config = Config::infer().await.expect("KUBECONFIG names a cluster");
-    config.proxy_url = None;
-    let client = Client::try_from(config).expect("the configuration is usable");
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "faults-test-" } }));
-    let namespace = namespaces.create(&PostParams::default(), &namespace.expect("a namespace")).await;
-    let namespace = namespace.expect("the namespace is made").name_any();
-    let pods: Api<Pod> = Api::namespaced(client, &namespace);
+    let place = Place::new("faults").await;
+    let pods: Api<Pod> = Api::namespaced(place.client.clone(), &place.namespace);
     let running = async |number: u8| {
         eventually("a running server", async || {
             let pod = pods.get(&format!("server-{number}")).await.expect("the pod is there");
@@ -88,11 +59,10 @@ async fn containers_freeze_and_die_and_nodes_lose_each_other() {
         pods.create(&PostParams::default(), &server(number)).await.expect("the pod is made");
     }
     let (one, two) = (running(1).await, running(2).await);
-    let home = PathBuf::from(std::env::var_os("HOME").expect("HOME is set"));
-    let programs = host_programs(&home.join(".cache/valkey-operator"), ValkeyVersion::V9_1);
+    let programs = host_programs(&cache::folder().expect("the cache"), ValkeyVersion::V9_1);
     let cli = programs.expect("the client is unpacked").cli().display().to_string();
-    let notes = tempfile::tempdir().expect("a temporary directory");
-    let faults = Faults::open(notes.path()).expect("the folder is made");
+    let faults = place.cluster.faults().expect("the notes");
+    let side = |number| Side::from(&place.cluster.layout().node(number));
     eventually("the first answer", async || answers(&cli, Some(&one), &two).then_some(())).await;
 
     let group = ContainerGroup::of(&two, "server").expect("the container has a group");
@@ -125,5 +95,5 @@ async fn containers_freeze_and_die_and_nodes_lose_each_other() {
         (restarted && answers(&cli, None, &two)).then_some(())
     })
     .await;
-    namespaces.delete(&namespace, &DeleteParams::default()).await.expect("the namespace goes");
+    place.remove().await;
 }

@@ -1,0 +1,11 @@
+//! `ValkeyNode`: one Valkey server in one pod. Other kinds are built from it; it decides nothing about topology.
+
+mod access;
+mod persistence;
+mod spec;
+mod status;
+
+pub use access::{Access, ClientCertificate, SecretKey, TlsAccess};
+pub use persistence::{Persistence, PersistenceMode, ReclaimPolicy};
+pub use spec::{PodTemplate, PodTemplateMetadata, UpdateStrategy, ValkeyNode, ValkeyNodeSpec, WorkloadType};
+pub use status::{ObservedRole, RunningConfig, ValkeyNodeStatus};

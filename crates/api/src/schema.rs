@@ -1,0 +1,69 @@
+//! Schemas that a derive cannot give: a pod spec in which nothing is required, and CRDs without the bulk of
+//! Kubernetes' own field descriptions.
+
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+use schemars::{JsonSchema as _, Schema, SchemaGenerator};
+
+/// The schema of a pod's spec as an overlay: every field of a pod with its type, so that a typing error is refused at
+/// admission, but without the list of containers being required.
+pub(crate) fn pod_spec_overlay(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = PodSpec::json_schema(generator);
+    schema.remove("required");
+    schema
+}
+
+/// Remove the descriptions of fields that are Kubernetes' own (a pod spec alone has 300 kB of them): a CRD must fit
+/// into one request, and users know these fields from the pods they write.
+pub(crate) fn compact(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    const FOREIGN: [&str; 7] = [
+        "affinity",
+        "tolerations",
+        "topologySpreadConstraints",
+        "resources",
+        "imagePullSecrets",
+        "podTemplate",
+        "conditions",
+    ];
+    for version in &mut crd.spec.versions {
+        let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
+            continue;
+        };
+        for part in ["spec", "status"] {
+            let fields = root.properties.as_mut().and_then(|fields| fields.get_mut(part));
+            let Some(fields) = fields.and_then(|part| part.properties.as_mut()) else { continue };
+            for name in FOREIGN {
+                if let Some(field) = fields.get_mut(name) {
+                    silence_children(field);
+                }
+            }
+        }
+    }
+    crd
+}
+
+fn silence(schema: &mut JSONSchemaProps) {
+    schema.description = None;
+    silence_children(schema);
+}
+
+fn silence_children(schema: &mut JSONSchemaProps) {
+    for child in schema.properties.iter_mut().flat_map(|fields| fields.values_mut()) {
+        silence(child);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => silence(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(silence),
+        None => {}
+    }
+    if let Some(
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrBool::Schema(
+            values,
+        ),
+    ) = &mut schema.additional_properties
+    {
+        silence(values);
+    }
+}

@@ -1,0 +1,104 @@
+//! Wiring: client, metrics, leader election, controllers, and stopping in the right order.
+
+use kit::lease::Candidate;
+use kit::metrics::{CountCalls, Metrics};
+use kit::serve::{self, Readiness};
+use kube::client::ClientBuilder;
+use kube::{Client, Config};
+use snafu::{ResultExt as _, Snafu};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Args;
+use crate::node;
+
+/// Name of the Lease.
+const LEASE: &str = "valkey-operator";
+
+/// Why the operator stopped.
+#[derive(Debug, Snafu)]
+pub enum Error {
+    /// No API server to work with.
+    #[snafu(display("failed to find out how to reach the Kubernetes API"))]
+    Configure {
+        /// Why.
+        source: kube::config::InferConfigError,
+    },
+    /// The client could not be made.
+    #[snafu(display("failed to make a client for the Kubernetes API"))]
+    Connect {
+        /// Why.
+        #[snafu(source(from(kube::Error, Box::new)))]
+        source: Box<kube::Error>,
+    },
+    /// Signals cannot be received.
+    #[snafu(display("failed to listen for signals"))]
+    Signals {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The crypto provider was already chosen.
+    #[snafu(display("failed to choose the TLS implementation"))]
+    Crypto,
+    /// The leadership was lost: going on could mean that two replicas act.
+    #[snafu(display("failed to keep the leadership"))]
+    LostLeadership,
+}
+
+/// Run until a signal comes or the leadership is lost.
+pub async fn run(args: Args) -> Result<(), Error> {
+    rustls::crypto::ring::default_provider().install_default().map_err(|_| Error::Crypto)?;
+    let stop = kit::shutdown::on_signal().context(SignalsSnafu)?;
+    let (metrics, registry) = Metrics::new();
+    let client = connect(&metrics).await?;
+    let readiness = Readiness::default();
+    let http = tokio::spawn(serve::run(args.http_address, readiness.clone(), registry, stop.clone()));
+    // A replica that waits for the leadership is as ready as the leader: it can take over at any time.
+    readiness.set(true);
+
+    let candidate = Candidate::new(client.clone(), &args.namespace, LEASE, &args.identity);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), identity = %args.identity, "waiting for the leadership");
+    if candidate.acquire(&stop).await {
+        tracing::info!(scopes = ?args.scopes(), "leading");
+        metrics.leader.set(1);
+        lead(&args, &client, &metrics, &candidate, &stop).await?;
+    }
+    stop.cancel();
+    match http.await {
+        Ok(Err(error)) => {
+            tracing::warn!(error = %kit::telemetry::chain(&error), "the HTTP server had stopped")
+        }
+        Ok(Ok(())) | Err(_) => {}
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn connect(metrics: &Metrics) -> Result<Client, Error> {
+    let config = Config::infer().await.context(ConfigureSnafu)?;
+    let builder = ClientBuilder::try_from(config).context(ConnectSnafu)?;
+    Ok(builder.with_layer(&CountCalls(metrics.clone())).build())
+}
+
+/// Run the controllers for as long as the Lease is ours. On a graceful stop the controllers finish what they are doing
+/// before the Lease is released: the next leader must not start beside us.
+async fn lead(
+    args: &Args,
+    client: &Client,
+    metrics: &Metrics,
+    candidate: &Candidate,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let mut controllers = JoinSet::new();
+    for scope in args.scopes() {
+        controllers.spawn(node::run(client.clone(), scope, metrics.clone(), stop.clone()));
+    }
+    if !candidate.hold(stop).await {
+        // Not even a graceful stop: whoever holds the Lease now is already acting.
+        controllers.abort_all();
+        return LostLeadershipSnafu.fail();
+    }
+    while controllers.join_next().await.is_some() {}
+    candidate.release().await;
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! What the program can be told from outside: the only place that reads flags and environment.
+
+use std::net::SocketAddr;
+
+use clap::Parser;
+
+/// Runs Valkey on Kubernetes.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "valkey-operator", version)]
+pub struct Args {
+    /// Namespaces to work in, separated by commas; all namespaces if not given.
+    #[arg(long, env = "WATCH_NAMESPACES", value_delimiter = ',')]
+    pub watch_namespaces: Vec<String>,
+
+    /// Namespace of the leader election's Lease: the operator's own.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "valkey-operator-system")]
+    pub namespace: String,
+
+    /// Who this replica is in the leader election: the pod's name.
+    #[arg(long, env = "POD_NAME", default_value = "valkey-operator")]
+    pub identity: String,
+
+    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    #[arg(long, env = "HTTP_ADDRESS", default_value = "0.0.0.0:8080")]
+    pub http_address: SocketAddr,
+
+    /// Level of the logs, for example `info` or `info,kube=debug`.
+    #[arg(long, env = "LOG_LEVEL", default_value = "info")]
+    pub log_level: String,
+}
+
+impl Args {
+    /// The scopes to watch: each namespace for itself, or one scope for all.
+    pub(crate) fn scopes(&self) -> Vec<Option<String>> {
+        let named: Vec<Option<String>> = self
+            .watch_namespaces
+            .iter()
+            .map(|name| name.trim())
+            .filter(|name| !name.is_empty())
+            .map(|name| Some(name.to_owned()))
+            .collect();
+        if named.is_empty() { vec![None] } else { named }
+    }
+}

@@ -1,0 +1,179 @@
+//! The controller of `ValkeyNode`: one Valkey server in one pod.
+//!
+//! A pass of [`reconcile`] is always the same five steps:
+//!
+//! 1. `validate` (pure): the spec becomes a [`validate::Desired`], or a list of what is wrong with it.
+//! 2. `observe` (I/O): caches, uncached objects and the server itself become plain data.
+//! 3. `plan` (pure): what to write, what to tell the server, at most one disruptive step.
+//! 4. `act` (I/O): do it, in that order, stopping at the first failure.
+//! 5. `status` (pure, written once): what a user reads, also after a failure.
+//!
+//! Nothing is deleted here but a bare pod that must be replaced: Kubernetes' garbage collector takes everything else
+//! away with the node, so there is no finalizer that could block a deletion.
+
+mod access;
+mod act;
+mod build;
+mod context;
+mod diagnose;
+mod events;
+mod observe;
+mod overlay;
+mod plan;
+mod server;
+mod status;
+#[cfg(test)]
+mod tests;
+mod validate;
+mod watches;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::{ValkeyNode, ValkeyNodeStatus, keys};
+use jiff::Timestamp;
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Resource as _, ResourceExt as _};
+use snafu::{ResultExt as _, Snafu};
+
+use context::{Context, Guarded};
+pub(crate) use watches::run;
+
+/// How often a node that is well is looked at: a server on a lost machine is noticed by us long before Kubernetes
+/// notices the machine, but only if we ask.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How soon a node is looked at after its server did not answer or something was just written.
+const LOOK_SOON: Duration = Duration::from_secs(2);
+/// Name of this controller in metrics.
+const KIND: &str = "ValkeyNode";
+
+/// Why a pass failed.
+#[derive(Debug, Snafu)]
+pub(crate) enum Error {
+    #[snafu(display("failed to bring the objects of {node} in line"))]
+    Act { node: String, source: kit::apply::Error },
+    #[snafu(display("failed to write what was seen of {node}"))]
+    WriteStatus { node: String, source: kit::apply::Error },
+}
+
+impl Error {
+    fn source_error(&self) -> &kit::apply::Error {
+        match self {
+            Self::Act { source, .. } | Self::WriteStatus { source, .. } => source,
+        }
+    }
+
+    /// Category for metrics.
+    fn category(&self) -> &'static str {
+        match self {
+            _ if self.source_error().is_conflict() => "conflict",
+            _ if self.source_error().refusal().is_some() => "refused",
+            Self::Act { .. } => "act",
+            Self::WriteStatus { .. } => "status",
+        }
+    }
+}
+
+async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Error> {
+    let started = Instant::now();
+    let result = match &guarded.0 {
+        Ok(node) if node.meta().deletion_timestamp.is_some() => Ok(("deleting", Action::await_change())),
+        Ok(node) => pass(node, &context).await,
+        Err(error) => {
+            tracing::error!(node = %guarded.name_any(), error = %error, "the object cannot be read; it is left alone");
+            Ok(("unreadable", Action::await_change()))
+        }
+    };
+    let outcome = match &result {
+        Ok((outcome, _)) => outcome,
+        Err(error) => error.category(),
+    };
+    context.metrics.observe(KIND, outcome, started.elapsed());
+    let (_, action) = result?;
+    context.backoff.succeeded(&ObjectRef::from_obj(&*guarded));
+    Ok(action)
+}
+
+#[tracing::instrument(name = "node", skip_all, fields(namespace = node.namespace(), name = node.name_any()))]
+async fn pass(node: &ValkeyNode, context: &Context) -> Result<(&'static str, Action), Error> {
+    let before = node.status.clone().unwrap_or_default();
+    let desired = match validate::validate(node) {
+        Ok(desired) => desired,
+        Err(violations) => {
+            let after = status::invalid(&violations, node.meta().generation, &before, Timestamp::now());
+            report(node, &before, &after, context).await?;
+            return Ok(("invalid", Action::await_change()));
+        }
+    };
+    let observed = observe::observe(&desired, &node.spec, context).await;
+    let plan = plan::plan(&desired, &observed, &before);
+    let outcome = act::act(&desired, &node.spec, &observed, &plan, context).await;
+    let after = status::status(&desired, &observed, &plan, &outcome, &before, Timestamp::now());
+    report(node, &before, &after, context).await?;
+    let acted = !outcome.written.is_empty() || outcome.pod_deleted.is_some();
+    if let Some(error) = outcome.error {
+        return Err(error).context(ActSnafu { node: node.name_any() });
+    }
+    Ok(next(acted, after.ready, &desired.identity.uid))
+}
+
+fn next(acted: bool, ready: bool, uid: &str) -> (&'static str, Action) {
+    match (acted, ready) {
+        (true, _) => ("acted", Action::requeue(LOOK_SOON)),
+        (false, true) => ("converged", Action::requeue(LOOK_AGAIN + spread(uid))),
+        (false, false) => ("waiting", Action::requeue(LOOK_AGAIN)),
+    }
+}
+
+/// Nodes that were created together must not be asked together forever.
+fn spread(uid: &str) -> Duration {
+    let sum: u64 = uid.bytes().map(u64::from).sum();
+    Duration::from_millis((sum * 37) % 1000)
+}
+
+/// Write the status if it changed, and tell of transitions.
+async fn report(
+    node: &ValkeyNode,
+    before: &ValkeyNodeStatus,
+    after: &ValkeyNodeStatus,
+    context: &Context,
+) -> Result<(), Error> {
+    if before == after {
+        return Ok(());
+    }
+    let name = node.name_any();
+    let namespace = node.namespace().unwrap_or_default();
+    let uid = node.uid().unwrap_or_default();
+    kit::apply::write_status::<ValkeyNode, _>(
+        &context.client,
+        &namespace,
+        &name,
+        &uid,
+        keys::NODE_FIELD_MANAGER,
+        after,
+    )
+    .await
+    .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
+    .context(WriteStatusSnafu { node: &name })?;
+    for event in events::between(before, after) {
+        if let Err(error) = context.recorder.publish(&event, &node.object_ref(&())).await {
+            tracing::warn!(error = %kit::telemetry::chain(&error), reason = %event.reason, "failed to publish an event");
+        }
+    }
+    Ok(())
+}
+
+fn on_error(guarded: Arc<Guarded>, error: &Error, context: Arc<Context>) -> Action {
+    let category = error.category();
+    context.metrics.failures.get_or_create(&kit::metrics::Failure { kind: KIND, error: category }).inc();
+    let node = guarded.name_any();
+    if category == "conflict" {
+        // Somebody wrote in between; looking again is all there is to do.
+        tracing::debug!(%node, error = %kit::telemetry::chain(error), "conflict");
+        return Action::requeue(Duration::from_millis(250));
+    }
+    let wait = context.backoff.failed(ObjectRef::from_obj(&*guarded));
+    tracing::warn!(%node, error = %kit::telemetry::chain(error), retry_in = ?wait, "reconcile failed");
+    Action::requeue(wait)
+}

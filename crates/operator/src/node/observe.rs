@@ -1,0 +1,266 @@
+//! What there is: caches, the few objects that are not cached, and the server itself, as plain data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::node::WorkloadType;
+use api::{keys, names};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::api::{Api, ListParams};
+use kube::runtime::reflector::{ObjectRef, Store};
+
+use super::build::{Identity, Kind};
+use super::context::Context;
+use super::server::{self, ServerView};
+use super::validate::{Desired, Storage};
+
+/// An object that has a name this node needs, and belongs to something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Collision {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) holder: String,
+}
+
+/// The workload, if there is one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Workload {
+    StatefulSet(Arc<StatefulSet>),
+    Deployment(Arc<Deployment>),
+    /// A bare pod is its own workload.
+    Pod(Arc<Pod>),
+}
+
+/// What was seen of a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Observed {
+    pub(super) workload: Option<Workload>,
+    pub(super) pod: Option<Arc<Pod>>,
+    pub(super) service: Option<Arc<Service>>,
+    pub(super) config_map: Option<Arc<ConfigMap>>,
+    /// Our own claim, or the external one.
+    pub(super) claim: Option<Arc<PersistentVolumeClaim>>,
+    pub(super) collisions: Vec<Collision>,
+    /// Why Kubernetes' own controller could not make the pod.
+    pub(super) pod_creation_failure: Option<String>,
+    pub(super) server: ServerView,
+    /// The ValkeyNode that has the address our server replicates from.
+    pub(super) replica_of: Option<String>,
+}
+
+/// Look at everything that belongs to a node.
+pub(super) async fn observe(desired: &Desired, spec: &api::ValkeyNodeSpec, context: &Context) -> Observed {
+    let identity = &desired.identity;
+    let mut observed = Observed::default();
+    from_caches(desired, context, &mut observed);
+    if let Storage::External(claim) = &desired.storage {
+        observed.claim = external_claim(context, &identity.namespace, claim).await;
+    }
+    if observed.pod.is_none() {
+        observed.pod_creation_failure =
+            pod_creation_failure(context, identity, observed.workload.as_ref()).await;
+    }
+    if let Some(address) = observed.pod.as_deref().and_then(ready_address) {
+        observed.server =
+            server::ask(context, identity, spec.access.as_ref(), address, &desired.config).await;
+    }
+    if let ServerView::Answering(facts) = &observed.server {
+        observed.replica_of =
+            facts.replica_of.as_ref().map(|host| resolve(context, &identity.namespace, host));
+    }
+    observed
+}
+
+fn from_caches(desired: &Desired, context: &Context, observed: &mut Observed) {
+    let identity = &desired.identity;
+    let caches = &context.caches;
+    let workload_name = identity.workload_name();
+    let namespace = identity.namespace.as_str();
+    let mut foreign = Vec::new();
+    observed.service = mine(&caches.services, Kind::Service, &workload_name, identity, &mut foreign);
+    observed.config_map = mine(&caches.config_maps, Kind::ConfigMap, &workload_name, identity, &mut foreign);
+    observed.workload = match desired.workload_type {
+        WorkloadType::StatefulSet => {
+            mine(&caches.stateful_sets, Kind::StatefulSet, &workload_name, identity, &mut foreign)
+                .map(Workload::StatefulSet)
+        }
+        WorkloadType::Deployment => {
+            mine(&caches.deployments, Kind::Deployment, &workload_name, identity, &mut foreign)
+                .map(Workload::Deployment)
+        }
+        WorkloadType::Pod => {
+            mine(&caches.pods, Kind::Pod, &names::pod(&identity.name), identity, &mut foreign)
+                .map(Workload::Pod)
+        }
+    };
+    observed.pod = match &observed.workload {
+        None => None,
+        Some(Workload::Pod(pod)) => Some(pod.clone()),
+        Some(Workload::StatefulSet(set)) => find(&caches.pods, &names::pod(&identity.name), namespace)
+            .filter(|pod| controlled_by(pod.meta(), set.meta().uid.as_deref())),
+        Some(Workload::Deployment(_)) => pod_of_deployment(&caches.pods, identity),
+    };
+    if matches!(desired.storage, Storage::Own(_)) {
+        let name = names::data_claim(&identity.name);
+        match find(&caches.claims, &name, namespace) {
+            Some(claim) if is_my_claim(claim.meta(), identity) => observed.claim = Some(claim),
+            Some(claim) => foreign.push(collision(Kind::PersistentVolumeClaim, &name, claim.meta())),
+            None => {}
+        }
+    }
+    observed.collisions = foreign;
+}
+
+fn find<K>(store: &Store<K>, name: &str, namespace: &str) -> Option<Arc<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    store.get(&ObjectRef::new(name).within(namespace))
+}
+
+fn mine<K>(
+    store: &Store<K>,
+    kind: Kind,
+    name: &str,
+    identity: &Identity,
+    foreign: &mut Vec<Collision>,
+) -> Option<Arc<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    let object = find(store, name, &identity.namespace)?;
+    if controlled_by(object.meta(), Some(&identity.uid)) {
+        Some(object)
+    } else {
+        foreign.push(collision(kind, name, object.meta()));
+        None
+    }
+}
+
+/// Whether this is the controller of an object: the uid decides, because a name can be used again.
+pub(super) fn controlled_by(meta: &ObjectMeta, uid: Option<&str>) -> bool {
+    meta.owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid)
+}
+
+/// A kept claim has no owner; the labels that only the operator sets say whose it is.
+pub(super) fn is_my_claim(meta: &ObjectMeta, identity: &Identity) -> bool {
+    let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let unowned = meta.owner_references.iter().flatten().all(|owner| owner.controller != Some(true));
+    label(keys::MANAGED_BY) == Some(keys::MANAGED_BY_VALUE)
+        && label(keys::INSTANCE) == Some(&identity.name)
+        && (unowned || controlled_by(meta, Some(&identity.uid)))
+}
+
+/// Describe who holds a name that we need.
+pub(super) fn collision(kind: Kind, name: &str, meta: &ObjectMeta) -> Collision {
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let holder = match owner {
+        Some(owner) => format!("{} {}", owner.kind, owner.name),
+        None => "somebody else".to_owned(),
+    };
+    Collision { kind, name: name.to_owned(), holder }
+}
+
+/// A Deployment's pods have names of their own: the youngest one that stays, or else the one that is going.
+fn pod_of_deployment(pods: &Store<Pod>, identity: &Identity) -> Option<Arc<Pod>> {
+    let prefix = format!("{}-", identity.workload_name());
+    let mut candidates = pods.state();
+    candidates.retain(|pod| {
+        let meta = pod.meta();
+        meta.namespace.as_deref() == Some(&identity.namespace)
+            && meta.labels.as_ref().and_then(|labels| labels.get(keys::INSTANCE)) == Some(&identity.name)
+            && meta.owner_references.iter().flatten().any(|owner| {
+                owner.kind == "ReplicaSet"
+                    && owner.controller == Some(true)
+                    && owner.name.starts_with(&prefix)
+            })
+    });
+    candidates.into_iter().max_by_key(|pod| {
+        let meta = pod.meta();
+        (meta.deletion_timestamp.is_none(), meta.creation_timestamp.clone(), meta.name.clone())
+    })
+}
+
+/// Where to ask the server: only in a pod that Kubernetes holds for ready.
+fn ready_address(pod: &Pod) -> Option<&str> {
+    let status = pod.status.as_ref()?;
+    let ready = status
+        .conditions
+        .iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let going = pod.meta().deletion_timestamp.is_some();
+    status.pod_ip.as_deref().filter(|_| ready && !going)
+}
+
+/// The external claim is not labelled by us, so no cache has it.
+async fn external_claim(
+    context: &Context,
+    namespace: &str,
+    name: &str,
+) -> Option<Arc<PersistentVolumeClaim>> {
+    match kit::apply::get(&context.client, namespace, name).await {
+        Ok(claim) => claim.map(Arc::new),
+        Err(error) => {
+            tracing::warn!(error = %kit::telemetry::chain(&error), claim = name, "failed to read the external claim");
+            None
+        }
+    }
+}
+
+/// A StatefulSet says only in events why it cannot make its pod (quota, admission, a missing service account); a
+/// Deployment has a condition for it.
+async fn pod_creation_failure(
+    context: &Context,
+    identity: &Identity,
+    workload: Option<&Workload>,
+) -> Option<String> {
+    match workload? {
+        Workload::Deployment(deployment) => deployment
+            .status
+            .iter()
+            .flat_map(|status| status.conditions.iter().flatten())
+            .find(|condition| condition.type_ == "ReplicaFailure" && condition.status == "True")
+            .and_then(|condition| condition.message.clone()),
+        Workload::StatefulSet(set) => {
+            let uid = set.meta().uid.as_deref()?;
+            let events = Api::<Event>::namespaced(context.client.clone(), &identity.namespace);
+            let filter = format!("involvedObject.uid={uid},reason=FailedCreate");
+            let few = ListParams::default().fields(&filter).limit(20);
+            let found = tokio::time::timeout(Duration::from_secs(5), events.list(&few)).await.ok()?.ok()?;
+            found
+                .items
+                .into_iter()
+                .max_by_key(|event| event.last_timestamp.clone())
+                .and_then(|event| event.message)
+        }
+        Workload::Pod(_) => None,
+    }
+}
+
+/// The ValkeyNode behind an address or a DNS name, else the address itself.
+fn resolve(context: &Context, namespace: &str, host: &str) -> String {
+    if let Some(node) = host.split('.').find_map(names::node_of_workload) {
+        let name = node.strip_suffix("-0").unwrap_or(node);
+        for candidate in [node, name] {
+            if context.caches.nodes.get(&ObjectRef::new(candidate).within(namespace)).is_some() {
+                return candidate.to_owned();
+            }
+        }
+    }
+    let has_address = |node: &api::ValkeyNode| {
+        node.status.as_ref().and_then(|status| status.pod_ip.as_deref()) == Some(host)
+    };
+    context
+        .caches
+        .nodes
+        .find(|node| node.0.as_ref().is_ok_and(has_address))
+        .and_then(|node| node.meta().name.clone())
+        .unwrap_or_else(|| host.to_owned())
+}

@@ -1,0 +1,212 @@
+//! What to do: desired × observed × what the status remembers → writes in their order and at most one disruptive step.
+
+mod config;
+mod roll;
+
+use api::ValkeyNodeStatus;
+use api::node::WorkloadType;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::Resource;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::build::{self, Kind, Wanted};
+use super::observe::{Observed, Workload};
+use super::validate::{Desired, OwnClaim, Storage};
+
+pub(super) use config::{ConfigPlan, LiveConfig};
+pub(super) use roll::{Roll, workload_revision};
+
+/// One write to the API server.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Write {
+    /// Server-side apply.
+    Apply {
+        wanted: Wanted,
+        /// Nothing of this name was seen: whoever holds it must be looked at first.
+        create: bool,
+        /// Fields that differ, for the log.
+        because: Vec<String>,
+    },
+    /// Merge fields into a workload whose template must not be touched yet.
+    Merge { kind: Kind, name: String, body: Value },
+    /// Take out list items that somebody added.
+    RemoveItems { kind: Kind, name: String, resource_version: String, pointers: Vec<String> },
+}
+
+/// The disruptive step of a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Delete exactly this pod; the next pass makes a new one.
+    DeletePod { name: String, uid: String, resource_version: String, because: &'static str },
+}
+
+/// Everything a pass does.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// Volume first, so that the pod finds it; the file before the pod that reads it; the name before the pod that has it.
+    pub(super) writes: Vec<Write>,
+    /// Writes that must wait until the running server has accepted the directives: a restart from a file with a
+    /// refused directive would end the server for good.
+    pub(super) writes_after_config: Vec<Write>,
+    pub(super) config: ConfigPlan,
+    pub(super) roll: Roll,
+    pub(super) step: Option<Step>,
+}
+
+/// Decide.
+pub(super) fn plan(desired: &Desired, observed: &Observed, status: &ValkeyNodeStatus) -> Plan {
+    let roll = roll::judge(desired, observed);
+    let config = config::plan(desired, observed, status);
+    let mut plan = Plan { writes: Vec::new(), writes_after_config: Vec::new(), config, roll, step: None };
+    if !observed.collisions.is_empty() {
+        // Something we need is not ours: half a node would only hide it.
+        return plan;
+    }
+    let identity = &desired.identity;
+    if let Storage::Own(own) = &desired.storage {
+        plan.writes.extend(claim_write(desired, own, observed.claim.as_deref()));
+    }
+    plan.writes.extend(difference(build::service(identity), observed.service.as_deref()));
+    let file =
+        difference(build::config_map(identity, &desired.rendered_config), observed.config_map.as_deref());
+    if plan.config.file_may_change(&plan.roll) || observed.config_map.is_none() {
+        plan.writes_after_config.extend(file);
+    }
+    if !matches!(plan.config.live, LiveConfig::Refused(_)) {
+        let (writes, step) = workload_changes(desired, observed, &plan.roll);
+        plan.writes_after_config.extend(writes);
+        plan.step = step;
+    }
+    plan
+}
+
+fn claim_write(desired: &Desired, own: &OwnClaim, claim: Option<&PersistentVolumeClaim>) -> Option<Write> {
+    if claim.is_some_and(|claim| claim.meta().deletion_timestamp.is_some()) {
+        return None;
+    }
+    let requested = claim.and_then(|claim| requested_size(claim));
+    // Somebody may have grown the claim by hand; a claim never shrinks.
+    let size = match requested {
+        Some(there) if kit::quantity::milli(there) > kit::quantity::milli(&own.size) => there,
+        _ => own.size.as_str(),
+    };
+    let mut wanted_own = own.clone();
+    if let Some(claim) = claim {
+        // The API server filled in the default class: it cannot be changed, and asking for none must not remove it.
+        wanted_own.storage_class_name = own
+            .storage_class_name
+            .clone()
+            .or_else(|| claim.spec.as_ref().and_then(|spec| spec.storage_class_name.clone()));
+    }
+    difference(build::claim(&desired.identity, &wanted_own, size), claim)
+}
+
+/// The size a claim asks for.
+pub(super) fn requested_size(claim: &PersistentVolumeClaim) -> Option<&str> {
+    let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
+    requests.get("storage").map(|quantity| quantity.0.as_str())
+}
+
+/// A write if the object is missing, was applied from something else, or was changed by somebody.
+fn difference<K>(wanted: Wanted, live: Option<&K>) -> Option<Write>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    let Some(live) = live else { return Some(Write::Apply { wanted, create: true, because: Vec::new() }) };
+    if live.meta().deletion_timestamp.is_some() {
+        return None;
+    }
+    let body = serde_json::to_value(live).unwrap_or_default();
+    let mut because = kit::drift::differences(&wanted.body, &body);
+    let applied =
+        live.meta().annotations.as_ref().and_then(|all| all.get(api::keys::APPLIED)).map(String::as_str);
+    if because.is_empty() && applied == wanted.digest() {
+        return None;
+    }
+    because.truncate(8);
+    Some(Write::Apply { wanted, create: false, because })
+}
+
+fn workload_changes(desired: &Desired, observed: &Observed, roll: &Roll) -> (Vec<Write>, Option<Step>) {
+    let wanted =
+        build::workload(&desired.identity, desired.workload_type, desired.update_strategy, &desired.template);
+    match &observed.workload {
+        Some(Workload::Pod(pod)) => pod_changes(wanted, pod, roll),
+        Some(Workload::StatefulSet(set)) => (set_changes(wanted, set.as_ref(), roll), None),
+        Some(Workload::Deployment(deployment)) => (set_changes(wanted, deployment.as_ref(), roll), None),
+        None if desired.workload_type == WorkloadType::Pod && observed.pod.is_some() => (Vec::new(), None),
+        None => (vec![Write::Apply { wanted, create: true, because: Vec::new() }], None),
+    }
+}
+
+/// StatefulSet and Deployment: a template that is not allowed yet is not written, everything else is.
+fn set_changes<K>(wanted: Wanted, live: &K, roll: &Roll) -> Vec<Write>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    if live.meta().deletion_timestamp.is_some() {
+        return Vec::new();
+    }
+    let body = serde_json::to_value(live).unwrap_or_default();
+    if roll.waits_for_owner() {
+        let mut rest = wanted.body.clone();
+        if let Some(spec) = rest["spec"].as_object_mut() {
+            spec.remove("template");
+        }
+        if let Some(annotations) = rest["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(api::keys::APPLIED);
+        }
+        if kit::drift::differences(&rest, &body).is_empty() {
+            return Vec::new();
+        }
+        rest["metadata"]["resourceVersion"] = json!(live.meta().resource_version);
+        return vec![Write::Merge { kind: wanted.kind, name: wanted.name, body: rest }];
+    }
+    let pointers = kit::drift::foreign_items(&wanted.body, &body);
+    let mut writes = Vec::new();
+    if !pointers.is_empty() {
+        writes.push(Write::RemoveItems {
+            kind: wanted.kind,
+            name: wanted.name.clone(),
+            resource_version: live.meta().resource_version.clone().unwrap_or_default(),
+            pointers,
+        });
+    } else {
+        writes.extend(difference(wanted, live_ref(live)));
+    }
+    writes
+}
+
+fn live_ref<K>(live: &K) -> Option<&K> {
+    Some(live)
+}
+
+/// A pod can hardly be changed: another revision means another pod.
+fn pod_changes(wanted: Wanted, pod: &Pod, roll: &Roll) -> (Vec<Write>, Option<Step>) {
+    if pod.meta().deletion_timestamp.is_some() {
+        return (Vec::new(), None);
+    }
+    let ended = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let because = match (roll, ended) {
+        (_, Some("Failed" | "Succeeded")) => Some("the pod has ended"),
+        (Roll::Rolling { .. }, _) => Some("the pod template changed"),
+        _ => None,
+    };
+    if let Some(because) = because {
+        let step = match (&pod.meta().name, &pod.meta().uid, &pod.meta().resource_version) {
+            (Some(name), Some(uid), Some(resource_version)) => Some(Step::DeletePod {
+                name: name.clone(),
+                uid: uid.clone(),
+                resource_version: resource_version.clone(),
+                because,
+            }),
+            _ => None,
+        };
+        return (Vec::new(), step);
+    }
+    match roll {
+        Roll::UpToDate => (difference(wanted, Some(pod)).into_iter().collect(), None),
+        _ => (Vec::new(), None),
+    }
+}

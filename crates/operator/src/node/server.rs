@@ -1,0 +1,175 @@
+//! Asking a node's server what it is. The node controller only looks; topology commands are its owner's business.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::node::{Access, ObservedRole};
+use valkey::client::Section;
+use valkey::{Connection, Error, Target};
+
+use super::access;
+use super::build::Identity;
+use super::context::Context;
+
+/// A second try tells a lost packet from a lost machine.
+const TRIES: u32 = 2;
+
+/// What a server said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServerFacts {
+    pub(super) version: Option<String>,
+    pub(super) supported: bool,
+    /// Changes with every start of the server.
+    pub(super) run_id: String,
+    pub(super) role: Option<ObservedRole>,
+    /// Address of the primary, if this is a replica.
+    pub(super) replica_of: Option<String>,
+    /// The directives of the spec, as the server reports them.
+    pub(super) config: BTreeMap<String, String>,
+}
+
+/// What is known of the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum ServerView {
+    /// There is no ready pod to ask.
+    #[default]
+    NotAsked,
+    /// What the spec refers to is missing or unusable.
+    AccessUnavailable(String),
+    /// It wants other credentials.
+    NotAuthenticated(String),
+    /// It is reading its data.
+    Loading,
+    /// It does not answer.
+    Unreachable(String),
+    /// It answers.
+    Answering(Arc<ServerFacts>),
+}
+
+/// Ask a server, within the deadlines of the client.
+pub(super) async fn ask(
+    context: &Context,
+    identity: &Identity,
+    access: Option<&Access>,
+    address: &str,
+    config: &BTreeMap<String, String>,
+) -> ServerView {
+    let target = match access::target(context, &identity.namespace, access, address).await {
+        Ok(target) => target,
+        Err(error) => return ServerView::AccessUnavailable(kit::telemetry::chain(&error)),
+    };
+    let mut view = ServerView::NotAsked;
+    for _ in 0..TRIES {
+        view = match facts(&target, config).await {
+            Ok(facts) => return ServerView::Answering(Arc::new(facts)),
+            Err(error) => classify(&error),
+        };
+        match view {
+            ServerView::Unreachable(_) => {}
+            // The Secret may have been changed since it was read: the next pass reads it anew.
+            ServerView::NotAuthenticated(_) => {
+                context.secrets.forget(&identity.namespace);
+                return view;
+            }
+            _ => return view,
+        }
+    }
+    view
+}
+
+/// Change directives of the running server; all or none of them.
+pub(super) async fn set_config(
+    context: &Context,
+    namespace: &str,
+    access: Option<&Access>,
+    address: &str,
+    directives: &[(String, String)],
+) -> Result<(), SetConfigError> {
+    let target = access::target(context, namespace, access, address).await.map_err(SetConfigError::Access)?;
+    let connection = Connection::open(&target).await.map_err(SetConfigError::Server)?;
+    let directives: Vec<(&str, &str)> =
+        directives.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    connection.config_set(&directives).await.map_err(SetConfigError::Server)
+}
+
+/// Why directives could not be changed.
+#[derive(Debug)]
+pub(super) enum SetConfigError {
+    Access(access::Error),
+    Server(Error),
+}
+
+impl SetConfigError {
+    /// The server's own words, if it answered and said no.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Access(_) => None,
+            Self::Server(error) => error.server_message(),
+        }
+    }
+}
+
+impl std::fmt::Display for SetConfigError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Access(error) => formatter.write_str(&kit::telemetry::chain(error)),
+            Self::Server(error) => formatter.write_str(&kit::telemetry::chain(error)),
+        }
+    }
+}
+
+fn classify(error: &Error) -> ServerView {
+    let message = kit::telemetry::chain(error);
+    match error {
+        _ if error.is_auth() => ServerView::NotAuthenticated(message),
+        Error::Loading { .. } => ServerView::Loading,
+        _ => ServerView::Unreachable(message),
+    }
+}
+
+async fn facts(target: &Target, config: &BTreeMap<String, String>) -> Result<ServerFacts, Error> {
+    let connection = Connection::open(target).await?;
+    let info = connection
+        .info(&[Section::Server, Section::Replication, Section::Cluster, Section::Persistence])
+        .await?;
+    let server = info.server();
+    let (role, replica_of) =
+        if info.cluster_enabled() { cluster_role(&connection).await? } else { replication_role(&info) };
+    let names: Vec<&str> = config.keys().map(String::as_str).collect();
+    let reported = if names.is_empty() { BTreeMap::new() } else { connection.config_get(&names).await? };
+    Ok(ServerFacts {
+        supported: valkey::Support::of(&server) == valkey::Support::Supported,
+        version: server.version.map(|version| version.to_string()),
+        run_id: server.run_id.unwrap_or_default(),
+        role,
+        replica_of,
+        config: reported,
+    })
+}
+
+fn replication_role(info: &valkey::Info) -> (Option<ObservedRole>, Option<String>) {
+    match info.replication() {
+        None => (None, None),
+        Some(replication) => match replication.role {
+            valkey::info::ReplicationRole::Primary => (Some(ObservedRole::Primary), None),
+            valkey::info::ReplicationRole::Replica => {
+                (Some(ObservedRole::Replica), replication.primary.map(|primary| primary.host))
+            }
+        },
+    }
+}
+
+/// In cluster mode the replication role lies: a replica that restarts calls itself a primary for seconds. Who owns
+/// slots is a primary, who follows somebody is a replica, and anybody else has no role yet.
+async fn cluster_role(connection: &Connection) -> Result<(Option<ObservedRole>, Option<String>), Error> {
+    let nodes = connection.cluster_nodes().await?;
+    let Some(myself) = nodes.myself() else { return Ok((None, None)) };
+    if !nodes.slots_of_myself().is_empty() {
+        return Ok((Some(ObservedRole::Primary), None));
+    }
+    if myself.is_replica() {
+        let primary = myself.primary_id.as_deref().and_then(|id| nodes.get(id));
+        return Ok((Some(ObservedRole::Replica), primary.map(|primary| primary.address.ip.clone())));
+    }
+    Ok((None, None))
+}

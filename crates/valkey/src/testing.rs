@@ -1,0 +1,9 @@
+//! Real servers for tests: found in the local cache, started on loopback, gone when dropped.
+
+mod ports;
+mod release;
+mod server;
+
+pub use ports::free_port;
+pub use release::{Release, cache_directory};
+pub use server::{Server, StartError};

@@ -1,0 +1,12 @@
+//! The client and the tables of this crate against real servers of every supported release.
+
+mod real_server {
+    mod access;
+    mod cluster;
+    mod commands;
+    mod configuration;
+    mod deadlines;
+    mod encryption;
+    mod replication;
+}
+mod support;

@@ -1,0 +1,111 @@
+//! Rules of the house that the compiler does not know: pure files stay pure, and crates depend only downwards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+/// Files of a controller that decide: everything they need is an argument.
+const PURE_FILES: [&str; 6] =
+    ["plan.rs", "validate.rs", "status.rs", "events.rs", "diagnose.rs", "overlay.rs"];
+/// Folders that only decide or build.
+const PURE_FOLDERS: [&str; 2] = ["build", "plan"];
+/// What only something that talks to the world contains.
+const IMPURE: [&str; 8] =
+    ["async fn", ".await", "Client", "Api<", "::now()", "rand::", "std::env", "std::fs"];
+
+/// Which of our crates a crate may use.
+const MAY_USE: [(&str, &[&str]); 8] = [
+    ("api", &[]),
+    ("valkey", &[]),
+    ("kit", &["api"]),
+    ("operator", &["api", "valkey", "kit"]),
+    ("devcluster", &[]),
+    ("e2e", &["api", "valkey", "kit", "devcluster"]),
+    ("xtask", &["api", "operator"]),
+    ("agent", &["api", "valkey", "kit"]),
+];
+
+/// Everything that breaks a rule.
+pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for file in rust_files(&root.join("crates/operator/src"))? {
+        if is_pure(&file) {
+            let text =
+                fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+            problems.extend(impurities(&file.display().to_string(), &text));
+        }
+    }
+    problems.extend(dependencies(root)?);
+    Ok(problems)
+}
+
+fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("failed to list {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(rust_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+fn is_pure(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    PURE_FILES.contains(&name)
+        || file
+            .components()
+            .any(|part| part.as_os_str().to_str().is_some_and(|part| PURE_FOLDERS.contains(&part)))
+}
+
+fn impurities(file: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        for word in IMPURE {
+            if code.contains(word) {
+                found.push(format!("{file}:{}: a pure file contains `{word}`", index + 1));
+            }
+        }
+    }
+    found
+}
+
+fn dependencies(root: &Path) -> Result<Vec<String>> {
+    let ours: Vec<&str> = MAY_USE.iter().map(|(name, _)| *name).collect();
+    let mut problems = Vec::new();
+    for (name, allowed) in MAY_USE {
+        let path = root.join("crates").join(name).join("Cargo.toml");
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let normal = text.split("[dev-dependencies]").next().unwrap_or_default();
+        for line in normal.lines() {
+            let used = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            let used = if used == "valkey-operator" { "operator" } else { used };
+            if ours.contains(&used) && used != name && !allowed.contains(&used) {
+                problems.push(format!("crates/{name} must not depend on {used}"));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pure_file_that_awaits_is_found_and_a_comment_is_not() {
+        assert_eq!(impurities("f", "let x = y.await; // why").len(), 1);
+        assert!(impurities("f", "// nothing to .await here").is_empty());
+    }
+
+    #[test]
+    fn pure_files_are_known_by_name_and_by_folder() {
+        assert!(is_pure(Path::new("crates/operator/src/node/plan.rs")));
+        assert!(is_pure(Path::new("crates/operator/src/node/build/pod.rs")));
+        assert!(!is_pure(Path::new("crates/operator/src/node/act.rs")));
+    }
+}

@@ -1,0 +1,152 @@
+//! The manifests that install the operator: namespace, permissions (each with its reason), Deployment, metrics Service.
+
+use serde_json::{Value, json};
+use valkey_operator::rbac::{OWN_NAMESPACE, Rule, WATCHED};
+
+use crate::output::{Generated, YAML_HEADER};
+use crate::yaml;
+
+const NAMESPACE: &str = "valkey-operator-system";
+const NAME: &str = "valkey-operator";
+const IMAGE: &str = "valkey-operator:dev";
+
+pub(crate) fn files() -> Vec<Generated> {
+    let file = |name: &str, content: String| Generated {
+        path: format!("deploy/operator/{name}.yaml"),
+        content: format!("{YAML_HEADER}{content}"),
+    };
+    vec![
+        file("00-namespace", yaml::print(&namespace())),
+        file("10-rbac", rbac()),
+        file("20-deployment", documents(&[deployment(), disruption_budget(), metrics_service()])),
+    ]
+}
+
+fn documents(values: &[Value]) -> String {
+    values.iter().map(yaml::print).collect::<Vec<_>>().join("---\n")
+}
+
+fn labels() -> Value {
+    json!({"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "operator"})
+}
+
+fn namespace() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": NAMESPACE,
+            "labels": {
+                "app.kubernetes.io/name": NAME,
+                "pod-security.kubernetes.io/enforce": "restricted",
+            },
+        },
+    })
+}
+
+fn rbac() -> String {
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels()},
+        "automountServiceAccountToken": false,
+    });
+    let subject = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}]);
+    let bind = |kind: &str, role: &str, metadata: Value| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": NAME},
+            "subjects": subject,
+        })
+    };
+    let everywhere = json!({"name": NAME, "labels": labels()});
+    let here = json!({"name": NAME, "namespace": NAMESPACE, "labels": labels()});
+    [
+        yaml::print(&account),
+        role("ClusterRole", &everywhere, WATCHED),
+        yaml::print(&bind("ClusterRoleBinding", "ClusterRole", everywhere)),
+        role("Role", &here, OWN_NAMESPACE),
+        yaml::print(&bind("RoleBinding", "Role", here)),
+    ]
+    .join("---\n")
+}
+
+/// A role whose rules carry their reasons as comments.
+fn role(kind: &str, metadata: &Value, rules: &[Rule]) -> String {
+    let head = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata});
+    let mut text = yaml::print(&head);
+    text.push_str("rules:\n");
+    for rule in rules {
+        let value = json!([{"apiGroups": [rule.group], "resources": rule.resources, "verbs": rule.verbs}]);
+        text.push_str(&format!("# {}\n{}", rule.why, yaml::print(&value)));
+    }
+    text
+}
+
+fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels()},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels()},
+            "template": {
+                "metadata": {"labels": labels()},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "automountServiceAccountToken": true,
+                    "terminationGracePeriodSeconds": 30,
+                    "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+                        "weight": 100,
+                        "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels()}},
+                    }]}},
+                    "securityContext": {
+                        "runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "containers": [container()],
+                },
+            },
+        },
+    })
+}
+
+fn container() -> Value {
+    let field =
+        |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    json!({
+        "name": "operator",
+        "image": IMAGE,
+        "env": [field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace")],
+        "ports": [{"name": "http", "containerPort": 8080}],
+        "startupProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 1, "failureThreshold": 60},
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}},
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
+        },
+    })
+}
+
+/// A drain must not take the leader and its stand-in at once.
+fn disruption_budget() -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels()},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels()}},
+    })
+}
+
+fn metrics_service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": format!("{NAME}-metrics"), "namespace": NAMESPACE, "labels": labels(),
+            "annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "8080"},
+        },
+        "spec": {"clusterIP": "None", "selector": labels(), "ports": [{"name": "http", "port": 8080, "targetPort": "http"}]},
+    })
+}
