@@ -59,6 +59,11 @@ impl Layout {
         self.state.join("volumes")
     }
 
+    /// The notes of what is broken on purpose.
+    pub fn faults(&self) -> PathBuf {
+        self.run.join("faults")
+    }
+
     /// A copy of this program for the daemons: the checkout it was built in may be cleaned while they run.
     pub fn program(&self) -> PathBuf {
         self.state.join("devcluster")

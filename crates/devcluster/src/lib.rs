@@ -13,6 +13,7 @@ pub mod command;
 mod control_plane;
 mod dns;
 mod down;
+pub mod faults;
 mod files;
 pub mod images;
 mod kernel_settings;

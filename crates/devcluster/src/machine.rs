@@ -19,7 +19,7 @@ const PACKAGES: [(&str, &[&str]); 10] = [
     ("conntrack", &["/usr/sbin/conntrack"]),
     ("util-linux", &["/usr/bin/nsenter"]),
     ("mmdebstrap", &["/usr/bin/mmdebstrap"]),
-    ("e2fsprogs", &["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"]),
+    ("xfsprogs", &["/usr/sbin/mkfs.xfs", "/sbin/mkfs.xfs"]),
 ];
 
 /// The machine cannot run a cluster.

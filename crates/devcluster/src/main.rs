@@ -68,6 +68,8 @@ enum Action {
         #[arg(long = "namespace", short)]
         namespaces: Vec<String>,
     },
+    /// Mend everything that was broken on purpose, as by a test that was killed
+    Heal,
     /// Switch one node off or on
     Node {
         #[command(subcommand)]
@@ -162,6 +164,7 @@ async fn run(action: Action) -> Result<ExitCode, Box<dyn Error>> {
             let namespaces: Vec<&str> = namespaces.iter().map(String::as_str).collect();
             cluster()?.collect(&folder, &namespaces).await?;
         }
+        Action::Heal => println!("{} healed", cluster()?.faults()?.heal_all()?),
         Action::Node { action } => match action {
             NodeAction::Stop { name } => cluster()?.node(&name)?.power_off().await?,
             NodeAction::Start { name } => cluster()?.node(&name)?.power_on().await?,
