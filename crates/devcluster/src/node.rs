@@ -168,14 +168,15 @@ impl Node {
     /// Gives the node its network and its container runtime: all that needs no API server.
     pub(crate) fn boot(&self) -> Result<(), NodeError> {
         let node = self.name();
-        if self.layout.namespace_file().exists() {
-            network::set_link(&self.layout, true).context(ConnectSnafu { node: &node })?;
-        } else {
+        let cgroups = self.cgroups()?;
+        let group = self.layout.group();
+        if cgroups.processes(&group).is_empty() {
+            // Anew, as a reboot would: rules of a kube-proxy that is gone, or half of a start that was cut off, may be
+            // left.
+            network::remove_node(&self.layout).context(ConnectSnafu { node: &node })?;
             network::lay_node(&self.layout).context(ConnectSnafu { node: &node })?;
         }
         node_config::write_all(&self.layout).context(ConfigureSnafu { node: &node })?;
-        let cgroups = self.cgroups()?;
-        let group = self.layout.group();
         cgroups.create(&group).context(GroupsSnafu { node: &node })?;
         for folder in [self.layout.run(), self.layout.pod_logs(), self.layout.kubelet_root()] {
             files::create_folder(&folder).context(ConfigureSnafu { node: &node })?;
