@@ -204,9 +204,20 @@ impl Node {
 
     pub(crate) fn load_image_now(&self, archive: &Path) -> Result<(), NodeError> {
         let path = archive.display().to_string();
-        let loaded = self.ctr(&["--namespace", "k8s.io", "images", "import", &path]);
+        let load = || self.ctr(&["--namespace", "k8s.io", "images", "import", &path]);
+        // One that a run which was cut off left behind may be loading the same image; the second then fails.
+        let loaded = load().or_else(|_| {
+            thread::sleep(Duration::from_secs(2));
+            load()
+        });
         loaded.context(ImageSnafu { node: self.name(), archive })?;
         Ok(())
+    }
+
+    /// Ends the container runtime of a node without pods.
+    pub(crate) fn stop_containerd(&self) -> Result<(), NodeError> {
+        let group = self.layout.daemon_group("containerd");
+        process::stop(&self.cgroups()?, &group, STOP_PATIENCE).context(ProgramSnafu { node: self.name() })
     }
 
     pub(crate) fn power_off_now(&self) -> Result<(), NodeError> {

@@ -9,6 +9,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams};
 use snafu::{ResultExt, Snafu, ensure};
 
+use crate::cache::{self, CacheError};
 use crate::certificates::{self, CertificateError};
 use crate::cgroups::{CgroupError, Cgroups};
 use crate::checkout;
@@ -16,6 +17,7 @@ use crate::cluster::{self, Cluster, ClusterError};
 use crate::control_plane;
 use crate::dns::{self, DnsError};
 use crate::files::{self, FileError};
+use crate::image_store::{ImageStore, StoreError};
 use crate::kernel_settings;
 use crate::kubeconfig;
 use crate::kubernetes_build::{self, BuildError};
@@ -68,6 +70,10 @@ pub enum UpError {
     Dns { source: DnsError },
     #[snafu(display("failed to start a node"))]
     Node { source: NodeError },
+    #[snafu(display("failed to find a place for unpacked images"))]
+    Cache { source: CacheError },
+    #[snafu(display("failed to bring the images to the nodes"))]
+    Images { source: StoreError },
     #[snafu(display("failed to ask the cluster"))]
     Ask { source: ClusterError },
     #[snafu(display("failed to remove the node {node} from the API"))]
@@ -148,7 +154,7 @@ async fn adjust(old: &Cluster, options: &UpOptions) -> Result<Cluster, UpError> 
         }
     }
     let since = Timestamp::now();
-    boot(&off, &options.images).await?;
+    boot(&off, &image_store(options)?).await?;
     join(&off).await?;
     let waited = readiness::wait_for_nodes(&cluster, &client, &off, since, NODE_PATIENCE).await;
     waited.context(ReadinessSnafu)?;
@@ -175,8 +181,10 @@ async fn start(layout: &Layout, kubernetes: &Path, options: &UpOptions) -> Resul
 
     let cluster = Cluster::new(layout.clone(), options.nodes, kubernetes);
     let nodes = cluster.nodes();
+    let store = image_store(options)?;
     // The nodes' container runtimes start while the API server does: together they keep both cores busy.
-    let (client, ()) = tokio::try_join!(start_control_plane(&cluster), boot(&nodes, &options.images))?;
+    let (client, ()) = tokio::try_join!(start_control_plane(&cluster), boot(&nodes, &store))?;
+    keep_images(&nodes, &store).await?;
     let step = Step::start("waiting for the nodes");
     join(&nodes).await?;
     dns::apply(&client).await.context(DnsSnafu)?;
@@ -213,16 +221,38 @@ async fn start_control_plane(cluster: &Cluster) -> Result<Client, UpError> {
     Ok(client)
 }
 
+fn image_store(options: &UpOptions) -> Result<ImageStore, UpError> {
+    let cache = cache::folder().context(CacheSnafu)?;
+    ImageStore::new(&cache, &options.images).context(ImagesSnafu)
+}
+
 /// Starts the nodes' container runtimes and loads their images, all nodes at once.
-async fn boot(nodes: &[Node], images: &[PathBuf]) -> Result<(), UpError> {
+async fn boot(nodes: &[Node], store: &ImageStore) -> Result<(), UpError> {
     let booting = nodes.iter().cloned().map(|node| {
-        let images = images.to_vec();
+        let store = store.clone();
         blocking(move || {
+            store.seed(node.layout()).context(ImagesSnafu)?;
             node.boot().context(NodeSnafu)?;
-            images.iter().try_for_each(|image| node.load_image_now(image)).context(NodeSnafu)
+            if store.is_loaded(node.layout()).context(ImagesSnafu)? {
+                return Ok(());
+            }
+            store.images().iter().try_for_each(|image| node.load_image_now(image)).context(NodeSnafu)?;
+            store.mark_loaded(node.layout()).context(ImagesSnafu)
         })
     });
     try_join_all(booting).await.map(drop)
+}
+
+/// Keeps what a node has unpacked for the next start. Before the node joins: it has no pods yet.
+async fn keep_images(nodes: &[Node], store: &ImageStore) -> Result<(), UpError> {
+    let Some(node) = nodes.first().cloned().filter(|_| !store.is_kept()) else { return Ok(()) };
+    let store = store.clone();
+    blocking(move || {
+        node.stop_containerd().context(NodeSnafu)?;
+        store.keep(node.layout()).context(ImagesSnafu)?;
+        node.boot().context(NodeSnafu)
+    })
+    .await
 }
 
 async fn join(nodes: &[Node]) -> Result<(), UpError> {
