@@ -3,6 +3,7 @@
 //! Unpacking costs seconds per node, and removing what was unpacked even more. The copies share the files of layers and
 //! blobs (hard links), which containerd never changes in place; its databases it does, so each copy has its own.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -10,9 +11,10 @@ use std::time::UNIX_EPOCH;
 use sha2::{Digest, Sha256};
 use snafu::{ResultExt, Snafu};
 
-use crate::command::{self, CommandError};
+use crate::cgroups::{CgroupError, Cgroups};
 use crate::files::{self, FileError};
 use crate::layout::NodeLayout;
+use crate::process::{self, ChoreError};
 
 /// Folders whose files are never changed in place.
 const SHARED: [&str; 2] = ["blobs", "snapshots"];
@@ -28,7 +30,9 @@ pub enum StoreError {
     #[snafu(display("failed to copy {}", path.display()))]
     Copy { path: PathBuf, source: std::io::Error },
     #[snafu(display("failed to keep images"))]
-    Link { source: CommandError },
+    Link { source: ChoreError },
+    #[snafu(display("failed to find the machine's control groups"))]
+    Groups { source: CgroupError },
 }
 
 /// The unpacked form of a set of image archives.
@@ -117,10 +121,10 @@ fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
         files::create_folder(folder).context(FilesSnafu)?;
     }
     // cp knows how to keep owners, modes and attributes of folders, and links files with a system call each.
-    let linked = command::run(
-        "cp",
-        ["--archive".as_ref(), "--link".as_ref(), from.as_os_str(), unfinished.as_os_str()],
-    );
+    let cgroups = Cgroups::find().context(GroupsSnafu)?;
+    let words = [OsStr::new("cp"), OsStr::new("--archive"), OsStr::new("--link")];
+    let linked =
+        process::run_chore(&cgroups, words.into_iter().chain([from.as_os_str(), unfinished.as_os_str()]));
     if linked.is_err() {
         files::remove(&unfinished).context(FilesSnafu)?;
     }
@@ -150,6 +154,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
+    use crate::command;
 
     #[test]
     fn layers_are_shared_and_databases_are_not() {
@@ -157,7 +162,9 @@ mod tests {
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         files::write(&from.join("overlayfs/metadata.db"), "database").unwrap();
         files::write(&from.join("overlayfs/snapshots/1/fs/bin/server"), "layer").unwrap();
-        copy(&from, &to).unwrap();
+        command::run("cp", ["--archive".as_ref(), "--link".as_ref(), from.as_os_str(), to.as_os_str()])
+            .unwrap();
+        unshare(&to).unwrap();
         let inode = |path: PathBuf| fs::metadata(path).unwrap().ino();
         let same = |file: &str| inode(from.join(file)) == inode(to.join(file));
         assert!(same("overlayfs/snapshots/1/fs/bin/server"));

@@ -8,14 +8,13 @@ use std::{fs, thread};
 use snafu::{ResultExt, Snafu};
 
 use crate::cgroups::{CgroupError, Cgroups};
-use crate::command::{self, CommandError};
 use crate::control_plane::flag;
 use crate::files::{self, FileError};
 use crate::layout::NodeLayout;
 use crate::mounts::{self, MountError};
 use crate::network::{self, NetworkError};
 use crate::node_config;
-use crate::process::{self, Daemon, ProcessError};
+use crate::process::{self, ChoreError, Daemon, ProcessError};
 use crate::traces;
 
 /// How long containerd may take to answer.
@@ -82,7 +81,7 @@ pub enum NodeError {
         /// The image's file.
         archive: PathBuf,
         /// The cause.
-        source: CommandError,
+        source: ChoreError,
     },
     /// The work was cut off.
     #[snafu(display("failed to wait for the work on {node}"))]
@@ -204,12 +203,9 @@ impl Node {
 
     pub(crate) fn load_image_now(&self, archive: &Path) -> Result<(), NodeError> {
         let path = archive.display().to_string();
-        let load = || self.ctr(&["--namespace", "k8s.io", "images", "import", &path]);
-        // One that a run which was cut off left behind may be loading the same image; the second then fails.
-        let loaded = load().or_else(|_| {
-            thread::sleep(Duration::from_secs(2));
-            load()
-        });
+        let socket = self.layout.containerd_socket().display().to_string();
+        let words = ["ctr", "--address", &socket, "--namespace", "k8s.io", "images", "import", &path];
+        let loaded = process::run_chore(&self.cgroups()?, words);
         loaded.context(ImageSnafu { node: self.name(), archive })?;
         Ok(())
     }
@@ -278,11 +274,6 @@ impl Node {
     fn daemon(&self, name: &str, command: Vec<String>) -> Daemon {
         let group = self.layout.daemon_group(name);
         Daemon { group, namespace: Some(self.layout.namespace_file()), command, log: self.layout.log(name) }
-    }
-
-    fn ctr(&self, arguments: &[&str]) -> Result<String, CommandError> {
-        let socket = self.layout.containerd_socket().display().to_string();
-        command::run("ctr", ["--address", &socket].iter().chain(arguments))
     }
 
     fn cgroups(&self) -> Result<Cgroups, NodeError> {

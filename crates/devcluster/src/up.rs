@@ -27,7 +27,7 @@ use crate::lock::{self, LockError};
 use crate::machine::{self, MachineError};
 use crate::network::{self, NetworkError};
 use crate::node::{Node, NodeError};
-use crate::process::ProcessError;
+use crate::process::{self, ProcessError};
 use crate::progress::{self, Step};
 use crate::readiness::{self, ReadinessError};
 use crate::record::{Phase, Record};
@@ -50,6 +50,8 @@ pub enum UpError {
     Machine { source: MachineError },
     #[snafu(display("failed to get Kubernetes"))]
     Build { source: BuildError },
+    #[snafu(display("failed to end what an earlier start left running"))]
+    Chores { source: ProcessError },
     #[snafu(display("failed to clear what an earlier cluster left"))]
     Clear { source: ClearError },
     #[snafu(display("failed to write the cluster's files"))]
@@ -108,6 +110,8 @@ pub async fn up(options: &UpOptions) -> Result<Cluster, UpError> {
     let lock_file = layout.lock();
     let _lock = blocking(move || lock::take(&lock_file).context(WaitSnafu)).await?;
 
+    let cgroups = Cgroups::find().context(GroupsSnafu)?;
+    process::end_chores(&cgroups).context(ChoresSnafu)?;
     let cluster = match running(&layout, &kubernetes).await? {
         Some(cluster) => adjust(&cluster, options).await?,
         None => start(&layout, &kubernetes, options).await?,
