@@ -103,7 +103,14 @@ enum NodeAction {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).without_time().init();
+    // The client library calls every early try an error.
+    let filter = tracing_subscriber::EnvFilter::new("info,kube_client=off");
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .init();
     match run(Arguments::parse().action).await {
         Ok(code) => code,
         Err(error) => {
