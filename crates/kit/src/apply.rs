@@ -210,3 +210,160 @@ where
         .await
         .map(|_| ())
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Pod, Service};
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::testing::{self, Call, Calls, failure, object};
+
+    const PODS: &str = "/api/v1/namespaces/team/pods/valkey-alpha-0";
+
+    fn pods_answering(code: u16, reason: &'static str) -> Objects {
+        let (client, _) = testing::client(move |_| async move { failure(code, reason, "spec.x: is wrong") });
+        Objects::of::<Pod>(&client, "team")
+    }
+
+    fn content() -> (Client, Calls) {
+        testing::client(|_| async {
+            object(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "valkey-alpha-0"}}))
+        })
+    }
+
+    fn only(calls: &Calls) -> Call {
+        let mut all = calls.all();
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    }
+
+    #[tokio::test]
+    async fn an_object_is_applied_under_its_manager_and_by_force_only_when_asked() {
+        for (force, parameter) in [(true, Some("true")), (false, None)] {
+            let (client, calls) = content();
+            let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}});
+            Objects::of::<Service>(&client, "team")
+                .apply("s", "me", &body, force)
+                .await
+                .expect("should be applied");
+            let call = only(&calls);
+            assert_eq!(
+                (call.method.as_str(), call.path.as_str()),
+                ("PATCH", "/api/v1/namespaces/team/services/s")
+            );
+            assert_eq!(call.content_type, "application/apply-patch+yaml");
+            assert_eq!(call.parameter("fieldManager"), Some("me"));
+            assert_eq!(call.parameter("force"), parameter);
+            assert_eq!(call.body, body);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_part_is_merged_under_the_manager_without_force() {
+        let (client, calls) = content();
+        let body = json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 1}});
+        Objects::of::<Pod>(&client, "team")
+            .merge("valkey-alpha-0", "me", &body)
+            .await
+            .expect("should be merged");
+        let call = only(&calls);
+        assert_eq!((call.method.as_str(), call.path.as_str()), ("PATCH", PODS));
+        assert_eq!(call.content_type, "application/merge-patch+json");
+        assert_eq!((call.parameter("fieldManager"), call.parameter("force")), (Some("me"), None));
+        assert_eq!(call.body, body);
+    }
+
+    #[tokio::test]
+    async fn foreign_items_are_removed_only_from_the_version_that_was_read() {
+        let (client, calls) = content();
+        let pointers = ["/spec/volumes/2".to_owned(), "/spec/volumes/1".to_owned()];
+        Objects::of::<Pod>(&client, "team")
+            .remove_items("valkey-alpha-0", "me", "7", &pointers)
+            .await
+            .expect("should be patched");
+        let call = only(&calls);
+        assert_eq!(call.content_type, "application/json-patch+json");
+        assert_eq!(
+            call.body,
+            json!([
+                {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+                {"op": "remove", "path": "/spec/volumes/2"},
+                {"op": "remove", "path": "/spec/volumes/1"},
+            ])
+        );
+    }
+
+    #[tokio::test]
+    async fn a_deletion_names_the_uid_and_the_version_that_were_seen() {
+        let (client, calls) = content();
+        Objects::of::<Pod>(&client, "team")
+            .delete("valkey-alpha-0", "uid-1", "7")
+            .await
+            .expect("should be deleted");
+        let call = only(&calls);
+        assert_eq!((call.method.as_str(), call.path.as_str()), ("DELETE", PODS));
+        assert_eq!(call.body["preconditions"], json!({"uid": "uid-1", "resourceVersion": "7"}));
+    }
+
+    #[tokio::test]
+    async fn a_status_is_written_to_the_subresource_of_exactly_this_object() {
+        let (client, calls) = content();
+        let status = json!({"phase": "Running"});
+        write_status::<Pod, _>(&client, "team", "valkey-alpha-0", "uid-1", "me", &status)
+            .await
+            .expect("should be written");
+        let call = only(&calls);
+        assert_eq!((call.method.as_str(), call.path), ("PATCH", format!("{PODS}/status")));
+        assert_eq!(call.content_type, "application/apply-patch+yaml");
+        assert_eq!(call.body["metadata"], json!({"name": "valkey-alpha-0", "uid": "uid-1"}));
+        assert_eq!(call.body["status"], status);
+    }
+
+    #[tokio::test]
+    async fn answers_of_the_api_server_are_told_apart() {
+        for (code, reason, not_found, conflict, refused) in [
+            (404, "NotFound", true, false, false),
+            (409, "Conflict", false, true, false),
+            (422, "Invalid", false, false, true),
+            (403, "Forbidden", false, false, true),
+            (400, "BadRequest", false, false, true),
+            (500, "InternalError", false, false, false),
+            (429, "TooManyRequests", false, false, false),
+        ] {
+            let error = pods_answering(code, reason)
+                .delete("valkey-alpha-0", "uid-1", "7")
+                .await
+                .expect_err("should be refused");
+            assert_eq!(
+                (error.is_not_found(), error.is_conflict(), error.refusal()),
+                (not_found, conflict, refused.then_some("spec.x: is wrong")),
+                "{code}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_holds_a_name_that_is_not_found() {
+        let found = pods_answering(404, "NotFound").holder("valkey-alpha-0").await;
+        assert!(found.expect("should be an answer").is_none());
+        let (client, calls) = content();
+        let found = Objects::of::<Pod>(&client, "team").holder("valkey-alpha-0").await;
+        let holder = found.expect("should be an answer").expect("should be held");
+        assert_eq!(holder.name.as_deref(), Some("valkey-alpha-0"));
+        assert_eq!((only(&calls).method.as_str(), only(&calls).path.as_str()), ("GET", PODS));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_api_server_is_given_up_at_the_deadline() {
+        let (client, _) = testing::client(|_| std::future::pending());
+        let started = tokio::time::Instant::now();
+        let error = Objects::of::<Pod>(&client, "team")
+            .apply("valkey-alpha-0", "me", &json!({}), true)
+            .await
+            .expect_err("should be given up");
+        assert!(matches!(error, Error::Deadline { .. }), "{error}");
+        assert_eq!((error.is_not_found(), error.is_conflict(), error.refusal()), (false, false, None));
+        assert_eq!(started.elapsed().as_secs(), DEADLINE.as_secs());
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! Everything we want must be there with our value; what is there beyond that is either a default of the API server or
 //! somebody else's field and is left alone. Lists are the exception: an item that we did not ask for (a container, a
-//! volume, a variable) changes what runs, so lists must match item by item.
+//! volume, a variable) changes what runs, so lists must match item by item. So must selectors, which select less with
+//! every key.
 
 use serde_json::Value;
 
@@ -18,6 +19,11 @@ pub fn differences(desired: &Value, live: &Value) -> Vec<String> {
 fn compare(desired: &Value, live: &Value, path: &mut Vec<String>, found: &mut Vec<String>) {
     match (desired, live) {
         (Value::Object(wanted), Value::Object(present)) => {
+            let whole = path.last().is_some_and(|key| key == "selector" || key == "nodeSelector");
+            if whole && present.keys().any(|key| !wanted.contains_key(key)) {
+                found.push(path.join("."));
+                return;
+            }
             for (key, value) in wanted {
                 path.push(key.clone());
                 match present.get(key) {
@@ -90,7 +96,7 @@ fn same_amount(wanted: &Value, present: &Value, path: &[String]) -> bool {
 }
 
 /// JSON pointers (deepest index first, so that removing one does not move the next) of the items in `live` that
-/// `desired` does not have, in lists whose items have names: containers, volumes, variables, mounts. Server-side apply
+/// `desired` does not have, in lists that Kubernetes merges: containers, volumes, variables, mounts, ports. Server-side apply
 /// never removes another manager's item; these must be taken out one by one.
 pub fn foreign_items(desired: &Value, live: &Value) -> Vec<String> {
     let mut found = Vec::new();
@@ -100,21 +106,29 @@ pub fn foreign_items(desired: &Value, live: &Value) -> Vec<String> {
 }
 
 fn collect_foreign(desired: &Value, live: &Value, pointer: &str, found: &mut Vec<String>) {
-    const LISTS: [(&str, &str); 5] = [
-        ("initContainers", "name"),
-        ("containers", "name"),
-        ("volumes", "name"),
-        ("env", "name"),
-        ("volumeMounts", "mountPath"),
+    // Ports of a container are told apart by the first key, ports of a Service by the second.
+    const LISTS: [(&str, &[&str]); 9] = [
+        ("initContainers", &["name"]),
+        ("containers", &["name"]),
+        ("volumes", &["name"]),
+        ("env", &["name"]),
+        ("volumeMounts", &["mountPath"]),
+        ("volumeDevices", &["devicePath"]),
+        ("ports", &["containerPort", "port"]),
+        ("imagePullSecrets", &["name"]),
+        ("topologySpreadConstraints", &["topologyKey"]),
     ];
     let (Value::Object(wanted), Value::Object(present)) = (desired, live) else { return };
     for (key, there) in present {
         let below = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
         let asked = wanted.get(key);
-        if let (Some((_, id)), Value::Array(items)) = (LISTS.iter().find(|(list, _)| list == key), there) {
+        if let (Some((_, ids)), Value::Array(items)) = (LISTS.iter().find(|(list, _)| list == key), there) {
             let known = asked.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let same = |one: &Value, two: &Value| {
+                ids.iter().any(|id| one.get(*id).is_some() && one.get(*id) == two.get(*id))
+            };
             for (index, item) in items.iter().enumerate() {
-                match known.iter().find(|known| known.get(*id).is_some() && known.get(*id) == item.get(*id)) {
+                match known.iter().find(|known| same(known, item)) {
                     Some(known) => collect_foreign(known, item, &format!("{below}/{index}"), found),
                     None => found.push(format!("{below}/{index}")),
                 }
@@ -185,5 +199,73 @@ mod tests {
     fn an_empty_wish_is_no_difference() {
         let desired = json!({"spec": {"emptyDir": {}, "list": [], "text": ""}});
         assert_eq!(differences(&desired, &json!({"spec": {}})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_added_port_pull_secret_or_constraint_is_foreign() {
+        let desired = json!({"spec": {
+            "ports": [{"name": "valkey", "port": 6379, "targetPort": "valkey"}],
+            "containers": [{"name": "valkey", "ports": [{"name": "valkey", "containerPort": 6379}]}],
+            "imagePullSecrets": [{"name": "ours"}],
+            "topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}],
+        }});
+        assert_eq!(foreign_items(&desired, &desired), Vec::<String>::new());
+        let mut live = desired.clone();
+        live["spec"]["ports"] = json!([{"port": 80}, live["spec"]["ports"][0]]);
+        live["spec"]["containers"][0]["ports"] =
+            json!([live["spec"]["containers"][0]["ports"][0], {"containerPort": 80}]);
+        live["spec"]["imagePullSecrets"] = json!([{"name": "ours"}, {"name": "theirs"}]);
+        live["spec"]["topologySpreadConstraints"] =
+            json!([{"topologyKey": "host", "maxSkew": 1}, {"topologyKey": "zone", "maxSkew": 1}]);
+        let mut found = foreign_items(&desired, &live);
+        found.sort_unstable();
+        assert_eq!(
+            found,
+            [
+                "/spec/containers/0/ports/1",
+                "/spec/imagePullSecrets/1",
+                "/spec/ports/0",
+                "/spec/topologySpreadConstraints/0",
+            ]
+        );
+    }
+
+    #[test]
+    fn pointers_of_one_list_come_last_index_first() {
+        let live = json!({"volumes": [{"name": "a"}, {"name": "b"}, {"name": "c"}]});
+        assert_eq!(foreign_items(&json!({"volumes": [{"name": "b"}]}), &live), ["/volumes/2", "/volumes/0"]);
+    }
+
+    #[test]
+    fn an_added_key_changes_what_a_selector_selects() {
+        let desired =
+            json!({"spec": {"selector": {"a": "1"}, "nodeSelector": {"b": "2"}, "data": {"c": "3"}}});
+        let live = json!({"spec": {
+            "selector": {"a": "1", "x": "1"}, "nodeSelector": {"b": "2", "x": "1"}, "data": {"c": "3", "x": "1"},
+        }});
+        assert_eq!(differences(&desired, &live), ["spec.nodeSelector", "spec.selector"]);
+        assert_eq!(differences(&desired, &desired), Vec::<String>::new());
+    }
+
+    #[test]
+    fn named_items_may_come_back_in_another_order() {
+        let desired =
+            json!({"volumeMounts": [{"name": "a", "mountPath": "/1"}, {"name": "a", "mountPath": "/2"}]});
+        let live =
+            json!({"volumeMounts": [{"name": "a", "mountPath": "/2"}, {"name": "a", "mountPath": "/1"}]});
+        assert_eq!(differences(&desired, &live), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_removed_item_and_a_replaced_list_are_differences() {
+        let desired = json!({"tolerations": [{"key": "a"}, {"key": "b"}], "args": ["x", "y"]});
+        assert_eq!(
+            differences(&desired, &json!({"tolerations": [{"key": "a"}], "args": ["x", "y"]})),
+            ["tolerations"]
+        );
+        assert_eq!(
+            differences(&desired, &json!({"tolerations": [{"key": "a"}, {"key": "b"}], "args": ["y", "x"]})),
+            ["args.0", "args.1"]
+        );
     }
 }

@@ -11,3 +11,5 @@ pub mod quantity;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

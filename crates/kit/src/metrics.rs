@@ -204,4 +204,26 @@ mod tests {
             );
         }
     }
+
+    #[tokio::test]
+    async fn a_client_with_the_layer_counts_what_it_asks() {
+        let (metrics, _) = Metrics::new();
+        let layer = CountCalls(metrics.clone());
+        let answering = tower::service_fn(|_: Request<String>| async {
+            Ok::<_, std::convert::Infallible>(Response::new(String::new()))
+        });
+        let mut service = layer.layer(answering);
+        for (method, path) in [
+            ("GET", "/api/v1/namespaces/a/pods/b"),
+            ("GET", "/api/v1/namespaces/a/pods/c"),
+            ("DELETE", "/api/v1/namespaces/a/pods/b"),
+        ] {
+            let request =
+                Request::builder().method(method).uri(path).body(String::new()).expect("should be a request");
+            service.call(request).await.expect("should be answered");
+        }
+        let counted =
+            |verb| metrics.api_calls.get_or_create(&ApiCall { verb, resource: "pods".to_owned() }).get();
+        assert_eq!((counted("get"), counted("delete"), counted("list")), (2, 1, 0));
+    }
 }
