@@ -8,7 +8,7 @@ fi
 if [[ "$LOCAL_CLUSTER" == true ]]; then
   (unset KUBECONFIG; make images >/dev/null)
 fi
-# Server-side: the CRD is larger than the annotation a client-side apply would write.
+# Server-side, like everything else that owns these objects.
 "$KUBECTL" apply --server-side --force-conflicts -f deploy/crds >&2
 "$KUBECTL" wait --for=condition=Established --timeout=60s -f deploy/crds >&2
 # The local image always has the same name: another build must still replace the pods.

@@ -44,6 +44,7 @@ pub use collect::CollectError;
 pub use down::{DownError, down};
 pub use image_store::StoreError;
 pub use leftovers::{ClearError, Leftover, find as find_leftovers};
+pub use machine::{MachineError, prepare as prepare_machine};
 pub use node::{Node, NodeError};
 pub use node_config::PAUSE_IMAGE;
 pub use progress::Step;

@@ -39,7 +39,7 @@ pub enum MachineError {
 }
 
 /// Installs what is missing.
-pub(crate) fn prepare() -> Result<(), MachineError> {
+pub fn prepare() -> Result<(), MachineError> {
     if !rustix::process::geteuid().is_root() {
         return Err(MachineError::NotRoot);
     }

@@ -190,6 +190,7 @@ fn operator_image(program: Option<&Path>) -> Result<Vec<Archive>, Box<dyn Error>
 }
 
 async fn load_images(operator: Option<&Path>) -> Result<(), Box<dyn Error>> {
+    devcluster::prepare_machine()?;
     let cache = devcluster::cache::folder()?;
     let mut archives = images::stock_images(&cache)?;
     for version in [images::ValkeyVersion::V9_1, images::ValkeyVersion::V8_1] {

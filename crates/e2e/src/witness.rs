@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,8 @@ use valkey::{Connection, Target};
 
 /// Pause between two writes.
 const EVERY: Duration = Duration::from_millis(20);
+/// Writes before a test goes on.
+const FIRST: usize = 50;
 
 /// A running witness.
 pub struct Witness {
@@ -49,7 +52,10 @@ impl Witness {
     pub async fn start(target: Target, prefix: &str) -> Self {
         let connection = Connection::open(&target).await.expect("the witness should reach the server");
         let stop = CancellationToken::new();
-        let task = tokio::spawn(write(target, connection, prefix.to_owned(), stop.clone()));
+        let (counted, mut count) = watch::channel(0);
+        let task = tokio::spawn(write(target, connection, prefix.to_owned(), stop.clone(), counted));
+        // There must be something to lose before anything happens.
+        count.wait_for(|count| *count >= FIRST).await.expect("the witness should not end");
         Self { stop, task, prefix: prefix.to_owned() }
     }
 
@@ -89,7 +95,7 @@ impl Verdict {
     /// Nothing that was acknowledged is gone, and there was something to lose.
     pub fn assert_nothing_lost(&self) {
         assert!(
-            self.acknowledged > 20,
+            self.acknowledged >= FIRST,
             "the witness saw too few writes to say anything: {}",
             self.acknowledged
         );
@@ -102,7 +108,13 @@ impl Verdict {
     }
 }
 
-async fn write(target: Target, first: Connection, prefix: String, stop: CancellationToken) -> Record {
+async fn write(
+    target: Target,
+    first: Connection,
+    prefix: String,
+    stop: CancellationToken,
+    counted: watch::Sender<usize>,
+) -> Record {
     let mut record = Record::default();
     let mut connection = Some(first);
     let mut ticks = tokio::time::interval(EVERY);
@@ -133,6 +145,7 @@ async fn write(target: Target, first: Connection, prefix: String, stop: Cancella
                 record.longest_gap = record.longest_gap.max(last.elapsed());
                 last = Instant::now();
                 record.acknowledged.insert(key, value);
+                counted.send_replace(record.acknowledged.len());
             }
             Err(error) => {
                 *record.errors.entry(kind(&error)).or_insert(0) += 1;

@@ -76,9 +76,9 @@ async fn a_tls_server_is_reached() {
         });
         world.ready_node("secure", spec).await;
         world.change("secure", json!({"access": {"tls": {"ca": {"name": "stranger"}}}})).await;
-        world.wait_condition("secure", "Ready", "False", "ServerUnreachable").await;
+        world.wait_condition("secure", "Ready", "False", "TlsFailed").await;
         world.change("secure", json!({"access": {"tls": {"ca": {"name": "server"}, "serverName": "other.test"}}})).await;
-        world.wait_condition("secure", "Ready", "False", "ServerUnreachable").await;
+        world.wait_condition("secure", "Ready", "False", "TlsFailed").await;
         world.change("secure", json!({"access": {"tls": {"serverName": "valkey.test"}}})).await;
         world.wait_ready("secure").await;
     })

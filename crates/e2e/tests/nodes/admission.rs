@@ -21,15 +21,17 @@ async fn verdict(world: &World, case: &Case) -> Result<(), String> {
         None => api.create(&rehearsal, &parse(object(case, &case.spec))).await.map(drop),
         Some(before) => {
             let created = api.create(&PostParams::default(), &parse(object(case, before))).await;
-            let created = created.expect("the spec before the update should be fine");
+            created.expect("the spec before the update should be fine");
             let mut next: kube::core::DynamicObject = parse(object(case, &case.spec));
-            next.metadata.resource_version = created.metadata.resource_version;
-            let mut result = api.replace(&case.object_name, &rehearsal, &next).await.map(drop);
-            if matches!(&result, Err(kube::Error::Api(status)) if status.code == 409) {
-                // The operator wrote the status in between.
-                next.metadata.resource_version = None;
-                result = api.replace(&case.object_name, &rehearsal, &next).await.map(drop);
-            }
+            let result = loop {
+                next.metadata.resource_version =
+                    api.get(&case.object_name).await.expect("should be there").metadata.resource_version;
+                match api.replace(&case.object_name, &rehearsal, &next).await.map(drop) {
+                    // The operator wrote the status in between.
+                    Err(kube::Error::Api(status)) if status.code == 409 => {}
+                    result => break result,
+                }
+            };
             api.delete(&case.object_name, &DeleteParams::default()).await.expect("should be deleted");
             result
         }

@@ -50,13 +50,11 @@ async fn a_pod_node_is_recreated_and_keeps_its_data() {
         let claim = uid(&world.get::<PersistentVolumeClaim>("valkey-bare-data").await);
 
         let witness = Witness::start(world.server("bare").await, "deleted").await;
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         world.delete::<Pod>("valkey-bare-0").await;
         let second = wait_for_other_pod(world, "bare", &first).await;
         witness.verdict(&world.server("bare").await).await.assert_nothing_lost();
 
         let witness = Witness::start(world.server("bare").await, "changed").await;
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         world.change("bare", json!({"resources": {"requests": {"cpu": "10m"}}})).await;
         wait_for_other_pod(world, "bare", &second).await;
         witness.verdict(&world.server("bare").await).await.assert_nothing_lost();

@@ -43,7 +43,7 @@ pub(crate) use watches::run;
 /// How often a node that is well is looked at: a server on a lost machine is noticed by us long before Kubernetes
 /// notices the machine, but only if we ask.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// How soon a node is looked at after its server did not answer or something was just written.
+/// How soon a node is looked at after something was just written: the watches usually call earlier.
 const LOOK_SOON: Duration = Duration::from_secs(2);
 /// Name of this controller in metrics.
 const KIND: &str = "ValkeyNode";
@@ -77,6 +77,7 @@ impl Error {
 
 async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Error> {
     let started = Instant::now();
+    context.metrics.waiting(KIND, context.queue.leave(&ObjectRef::from_obj(&*guarded)));
     let result = match &guarded.0 {
         Ok(node) if node.meta().deletion_timestamp.is_some() => Ok(("deleting", Action::await_change())),
         Ok(node) => pass(node, &context).await,

@@ -28,7 +28,8 @@ pub(super) enum Write {
         /// Fields that differ, for the log.
         because: Vec<String>,
     },
-    /// Merge fields into a workload whose template must not be touched yet.
+    /// Merge some fields: into a workload whose template must not be touched yet, or into a pod that cannot be changed
+    /// otherwise.
     Merge { kind: Kind, name: String, body: Value },
     /// Take out list items that somebody added.
     RemoveItems { kind: Kind, name: String, resource_version: String, pointers: Vec<String> },
@@ -206,7 +207,33 @@ fn pod_changes(wanted: Wanted, pod: &Pod, roll: &Roll) -> (Vec<Write>, Option<St
         return (Vec::new(), step);
     }
     match roll {
-        Roll::UpToDate => (difference(wanted, Some(pod)).into_iter().collect(), None),
+        Roll::UpToDate => (pod_repair(&wanted, pod).into_iter().collect(), None),
         _ => (Vec::new(), None),
     }
+}
+
+/// What can be put back in a running pod: its metadata and its images. Everything else in it is fixed, or was added by
+/// the API server and by admission (tolerations, injected containers).
+fn pod_repair(wanted: &Wanted, pod: &Pod) -> Option<Write> {
+    let live = serde_json::to_value(pod).unwrap_or_default();
+    let images = |body: &Value| -> Vec<Value> {
+        let containers = body["spec"]["containers"].as_array();
+        containers
+            .into_iter()
+            .flatten()
+            .map(|one| json!({"name": one["name"], "image": one["image"]}))
+            .collect()
+    };
+    let there = images(&live);
+    let changed: Vec<Value> =
+        images(&wanted.body).into_iter().filter(|image| !there.contains(image)).collect();
+    let mut body = json!({"metadata": wanted.body["metadata"]});
+    if changed.is_empty() && kit::drift::differences(&body, &live).is_empty() {
+        return None;
+    }
+    if !changed.is_empty() {
+        body["spec"] = json!({"containers": changed});
+    }
+    body["metadata"]["resourceVersion"] = json!(pod.meta().resource_version);
+    Some(Write::Merge { kind: wanted.kind, name: wanted.name.clone(), body })
 }

@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 use std::future::ready;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use api::keys;
 use futures::stream::BoxStream;
@@ -22,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Caches, Context, Guarded};
-use super::{on_error, reconcile};
+use super::{KIND, on_error, reconcile};
 
 /// Reconciles at the same time: enough to hide slow servers, few enough to be gentle with the API server.
 const CONCURRENCY: u16 = 16;
@@ -52,12 +53,12 @@ pub(crate) async fn run(
 
     let watched = Controller::for_stream(node_changes, nodes)
         .with_config(controller::Config::default().concurrency(CONCURRENCY))
-        .watches_stream(stateful_set_changes, |object| instance(&object))
-        .watches_stream(deployment_changes, |object| instance(&object))
-        .watches_stream(pod_changes, |object| instance(&object))
-        .watches_stream(service_changes, |object| instance(&object))
-        .watches_stream(config_map_changes, |object| instance(&object))
-        .watches_stream(claim_changes, |object| instance(&object))
+        .watches_stream(stateful_set_changes, news(&context))
+        .watches_stream(deployment_changes, news(&context))
+        .watches_stream(pod_changes, news(&context))
+        .watches_stream(service_changes, news(&context))
+        .watches_stream(config_map_changes, news(&context))
+        .watches_stream(claim_changes, news(&context))
         .graceful_shutdown_on(stop.cancelled_owned());
     watched
         .run(
@@ -76,6 +77,19 @@ pub(crate) async fn run(
             ready(())
         })
         .await;
+}
+
+/// Which node an object of kind `K` is news of.
+fn news<K>(context: &Arc<Context>) -> impl Fn(K) -> Option<ObjectRef<Guarded>> + Send + Sync + 'static
+where
+    K: Resource,
+{
+    let context = context.clone();
+    move |object| {
+        let node = instance(&object)?;
+        context.metrics.waiting(KIND, context.queue.enter(node.clone()));
+        Some(node)
+    }
 }
 
 /// Every object of a node has its name in a label, whoever owns the object: a pod belongs to its StatefulSet.

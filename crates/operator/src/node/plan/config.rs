@@ -39,24 +39,25 @@ pub(in super::super) struct ConfigPlan {
 }
 
 impl ConfigPlan {
-    /// Whether the file may be written in this pass. A file for another image stays back until that image may run: the
-    /// old server might be restarted from it.
+    /// Whether the file may be written in this pass. One for another image, or with directives that need a restart,
+    /// stays back until the owner allows it: the old server might be restarted from it.
     pub(super) fn file_may_change(&self, roll: &Roll) -> bool {
         match self.live {
             LiveConfig::Refused(_) => false,
-            LiveConfig::Deferred => !roll.waits_for_owner(),
-            LiveConfig::NotObserved | LiveConfig::Settled(_) | LiveConfig::Set(..) => true,
+            _ if !roll.waits_for_owner() => true,
+            LiveConfig::Deferred => false,
+            // A server that restarts by itself must not take what its owner has not allowed yet.
+            _ => self.awaiting_restart.is_empty(),
         }
     }
 }
 
 /// Decide.
 pub(super) fn plan(desired: &Desired, observed: &Observed, status: &ValkeyNodeStatus) -> ConfigPlan {
-    let ServerView::Answering(facts) = &observed.server else {
-        return ConfigPlan { live: LiveConfig::NotObserved, awaiting_restart: Vec::new() };
-    };
-    let Some(pod) = observed.pod.as_deref() else {
-        return ConfigPlan { live: LiveConfig::NotObserved, awaiting_restart: Vec::new() };
+    let (ServerView::Answering(facts), Some(pod)) = (&observed.server, observed.pod.as_deref()) else {
+        // A server that said no may be starting again right now: the file it starts from stays as it is.
+        let live = refused_before(desired, status).map_or(LiveConfig::NotObserved, LiveConfig::Refused);
+        return ConfigPlan { live, awaiting_restart: Vec::new() };
     };
     if server_image(pod) != Some(&desired.image) {
         return ConfigPlan { live: LiveConfig::Deferred, awaiting_restart: Vec::new() };
