@@ -15,7 +15,7 @@ pub const IMAGE: &str = "valkey/valkey:9.1";
 /// An older supported image.
 pub const OLD_IMAGE: &str = "valkey/valkey:8.1";
 /// How long a node may take to be ready on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 impl World {
     /// Make a node; the image is filled in.

@@ -64,11 +64,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         lead(&args, &client, &metrics, &candidate, &stop).await?;
     }
     stop.cancel();
-    match http.await {
-        Ok(Err(error)) => {
-            tracing::warn!(error = %kit::telemetry::chain(&error), "the HTTP server had stopped")
-        }
-        Ok(Ok(())) | Err(_) => {}
+    if let Ok(Err(error)) = http.await {
+        tracing::warn!(error = %kit::telemetry::chain(&error), "the HTTP server had stopped");
     }
     tracing::info!("stopped");
     Ok(())

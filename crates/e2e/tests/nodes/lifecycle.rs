@@ -135,7 +135,7 @@ async fn deleting_a_node_removes_its_objects_and_keeps_its_volume() {
         world.connect("kept").await.raw(&["SET", "who", "me"]).await.expect("should write");
         let claim = uid(&world.get::<PersistentVolumeClaim>("valkey-kept-data").await);
         world.delete::<ValkeyNode>("kept").await;
-        wait::until("everything else is gone", Duration::from_secs(60), async || {
+        wait::until("everything else is gone", Duration::from_mins(1), async || {
             let left = (
                 world.find::<StatefulSet>("valkey-kept").await.is_some(),
                 world.find::<Service>("valkey-kept").await.is_some(),
@@ -159,7 +159,7 @@ async fn reclaim_policy_delete_removes_the_volume() {
     world::run("reclaim-delete", async |world| {
         world.ready_node("gone", json!({"persistence": {"size": "64Mi", "reclaimPolicy": "Delete"}})).await;
         world.delete::<ValkeyNode>("gone").await;
-        wait::until("the claim is gone", Duration::from_secs(60), async || {
+        wait::until("the claim is gone", Duration::from_mins(1), async || {
             match world.find::<PersistentVolumeClaim>("valkey-gone-data").await {
                 None => Ok(()),
                 Some(claim) => Err(claim.metadata),

@@ -32,12 +32,12 @@ async fn a_volume_grows_while_the_server_runs() {
 
         let witness = Witness::start(world.server("grow").await, "grow").await;
         world.change("grow", json!({"persistence": {"size": "160Mi"}})).await;
-        wait::until("the pod sees a larger volume", Duration::from_secs(60), async || {
+        wait::until("the pod sees a larger volume", Duration::from_mins(1), async || {
             let now = data_kilobytes(world, "valkey-grow-0").await;
             if now > before * 2 { Ok(()) } else { Err((before, now)) }
         })
         .await;
-        let message = wait::until("the condition has the new size", Duration::from_secs(60), async || {
+        let message = wait::until("the condition has the new size", Duration::from_mins(1), async || {
             let status = world.status("grow").await;
             match e2e::nodes::condition(&status, "PersistentVolumeClaimReady") {
                 Some((state, reason, message))
@@ -80,8 +80,11 @@ async fn an_external_claim_is_used_and_never_touched() {
                 .any(|entry| entry.manager.as_deref() == Some("valkey-operator/node"))
         );
         world.delete::<ValkeyNode>("guest").await;
-        wait::until("the pod is gone", Duration::from_secs(60), async || {
-            world.find::<Pod>("valkey-guest-0").await.map_or(Ok(()), |pod| Err(pod.metadata))
+        wait::until("the pod is gone", Duration::from_mins(1), async || {
+            world
+                .find::<Pod>("valkey-guest-0")
+                .await
+                .map_or(Ok(()), |pod| Err(pod.metadata.deletion_timestamp))
         })
         .await;
         let kept = world.get::<PersistentVolumeClaim>("theirs").await;

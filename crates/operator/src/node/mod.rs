@@ -38,7 +38,7 @@ use kube::{Resource as _, ResourceExt as _};
 use snafu::{ResultExt as _, Snafu};
 
 use context::{Context, Guarded};
-pub(crate) use watches::run;
+pub use watches::run;
 
 /// How often a node that is well is looked at: a server on a lost machine is noticed by us long before Kubernetes
 /// notices the machine, but only if we ask.
@@ -165,7 +165,7 @@ async fn report(
     Ok(())
 }
 
-fn on_error(guarded: Arc<Guarded>, error: &Error, context: Arc<Context>) -> Action {
+fn on_error(guarded: &Guarded, error: &Error, context: &Context) -> Action {
     let category = error.category();
     context.metrics.failures.get_or_create(&kit::metrics::Failure { kind: KIND, error: category }).inc();
     let node = guarded.name_any();
@@ -174,7 +174,7 @@ fn on_error(guarded: Arc<Guarded>, error: &Error, context: Arc<Context>) -> Acti
         tracing::debug!(%node, error = %kit::telemetry::chain(error), "conflict");
         return Action::requeue(Duration::from_millis(250));
     }
-    let wait = context.backoff.failed(ObjectRef::from_obj(&*guarded));
+    let wait = context.backoff.failed(ObjectRef::from_obj(guarded));
     tracing::warn!(%node, error = %kit::telemetry::chain(error), retry_in = ?wait, "reconcile failed");
     Action::requeue(wait)
 }

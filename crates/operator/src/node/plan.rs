@@ -133,7 +133,7 @@ fn workload_changes(desired: &Desired, observed: &Observed, roll: &Roll) -> (Vec
     let wanted =
         build::workload(&desired.identity, desired.workload_type, desired.update_strategy, &desired.template);
     match &observed.workload {
-        Some(Workload::Pod(pod)) => pod_changes(wanted, pod, roll),
+        Some(Workload::Pod(pod)) => pod_changes(&wanted, pod, roll),
         Some(Workload::StatefulSet(set)) => (set_changes(wanted, set.as_ref(), roll), None),
         Some(Workload::Deployment(deployment)) => (set_changes(wanted, deployment.as_ref(), roll), None),
         None if desired.workload_type == WorkloadType::Pod && observed.pod.is_some() => (Vec::new(), None),
@@ -166,25 +166,21 @@ where
     }
     let pointers = kit::drift::foreign_items(&wanted.body, &body);
     let mut writes = Vec::new();
-    if !pointers.is_empty() {
+    if pointers.is_empty() {
+        writes.extend(difference(wanted, Some(live)));
+    } else {
         writes.push(Write::RemoveItems {
             kind: wanted.kind,
             name: wanted.name.clone(),
             resource_version: live.meta().resource_version.clone().unwrap_or_default(),
             pointers,
         });
-    } else {
-        writes.extend(difference(wanted, live_ref(live)));
     }
     writes
 }
 
-fn live_ref<K>(live: &K) -> Option<&K> {
-    Some(live)
-}
-
 /// A pod can hardly be changed: another revision means another pod.
-fn pod_changes(wanted: Wanted, pod: &Pod, roll: &Roll) -> (Vec<Write>, Option<Step>) {
+fn pod_changes(wanted: &Wanted, pod: &Pod, roll: &Roll) -> (Vec<Write>, Option<Step>) {
     if pod.meta().deletion_timestamp.is_some() {
         return (Vec::new(), None);
     }
@@ -207,7 +203,7 @@ fn pod_changes(wanted: Wanted, pod: &Pod, roll: &Roll) -> (Vec<Write>, Option<St
         return (Vec::new(), step);
     }
     match roll {
-        Roll::UpToDate => (pod_repair(&wanted, pod).into_iter().collect(), None),
+        Roll::UpToDate => (pod_repair(wanted, pod).into_iter().collect(), None),
         _ => (Vec::new(), None),
     }
 }

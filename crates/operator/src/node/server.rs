@@ -105,10 +105,9 @@ impl SetConfigError {
     /// The server's own words, if it answered and said no.
     pub(super) fn refusal(&self) -> Option<&str> {
         match self {
-            Self::Access(_) => None,
-            // Being busy, or wanting other rights, says nothing about the directives.
             Self::Server(error @ Error::Server { .. }) => error.server_message(),
-            Self::Server(_) => None,
+            // Being busy, or wanting other rights, says nothing about the directives.
+            Self::Server(_) | Self::Access(_) => None,
         }
     }
 }

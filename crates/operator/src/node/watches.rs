@@ -31,12 +31,7 @@ const CONCURRENCY: u16 = 16;
 type Changes<K> = BoxStream<'static, Result<K, watcher::Error>>;
 
 /// Run the controller for one namespace, or for all, until `stop`.
-pub(crate) async fn run(
-    client: Client,
-    namespace: Option<String>,
-    metrics: Metrics,
-    stop: CancellationToken,
-) {
+pub async fn run(client: Client, namespace: Option<String>, metrics: Metrics, stop: CancellationToken) {
     let scope = Scope { client: client.clone(), namespace };
     let (stateful_sets, stateful_set_changes) = scope.labelled::<StatefulSet>();
     let (deployments, deployment_changes) = scope.labelled::<Deployment>();
@@ -67,7 +62,7 @@ pub(crate) async fn run(
                 context.caches.wait_until_filled().await;
                 reconcile(node, context).await
             },
-            on_error,
+            |node, error, context| on_error(&node, error, &context),
             context,
         )
         .for_each(|result| {
