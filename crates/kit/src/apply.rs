@@ -269,7 +269,7 @@ mod tests {
             .expect("should be merged");
         let call = only(&calls);
         assert_eq!((call.method.as_str(), call.path.as_str()), ("PATCH", PODS));
-        assert_eq!(call.content_type, "application/merge-patch+json");
+        assert_eq!(call.content_type, "application/strategic-merge-patch+json");
         assert_eq!((call.parameter("fieldManager"), call.parameter("force")), (Some("me"), None));
         assert_eq!(call.body, body);
     }

@@ -127,6 +127,10 @@ fn collect_foreign(desired: &Value, live: &Value, pointer: &str, found: &mut Vec
             let same = |one: &Value, two: &Value| {
                 ids.iter().any(|id| one.get(*id).is_some() && one.get(*id) == two.get(*id))
             };
+            // A pod without containers is refused: as long as none of ours is there, theirs stay.
+            if key == "containers" && !items.iter().any(|item| known.iter().any(|known| same(known, item))) {
+                continue;
+            }
             for (index, item) in items.iter().enumerate() {
                 match known.iter().find(|known| same(known, item)) {
                     Some(known) => collect_foreign(known, item, &format!("{below}/{index}"), found),
@@ -267,5 +271,16 @@ mod tests {
             differences(&desired, &json!({"tolerations": [{"key": "a"}, {"key": "b"}], "args": ["y", "x"]})),
             ["args.0", "args.1"]
         );
+    }
+
+    #[test]
+    fn the_last_container_stays_until_ours_is_back() {
+        let mut live = template();
+        live["spec"]["containers"][0]["name"] = json!("renamed");
+        assert_eq!(foreign_items(&template(), &live), Vec::<String>::new());
+        assert_eq!(differences(&template(), &live), ["spec.containers.valkey.name"]);
+        live["spec"]["containers"] =
+            json!([live["spec"]["containers"][0], template()["spec"]["containers"][0]]);
+        assert_eq!(foreign_items(&template(), &live), ["/spec/containers/0"]);
     }
 }

@@ -130,7 +130,8 @@ fn crash(who: &str, end: Option<&ContainerStateTerminated>) -> Diagnosis {
 
 /// While the kubelet backs off it wraps the cause into its own sentence, and drops it for a moment on every try.
 fn cause_of_pull(words: &str) -> &str {
-    let cause = words.split_once("\": ").map_or(words, |(_, cause)| cause);
+    let pausing = words.starts_with("Back-off");
+    let cause = words.split_once("\": ").filter(|_| pausing).map_or(words, |(_, cause)| cause);
     let cause = cause.strip_prefix("ErrImagePull: ").unwrap_or(cause);
     if cause.is_empty() || cause.starts_with("Back-off") {
         "the registry does not have it or does not answer"
@@ -170,6 +171,10 @@ fn strip_prefix(line: &str) -> &str {
 fn redact(line: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for word in line.split_whitespace() {
+        if is_password_rule(word) {
+            kept.push("[redacted]");
+            continue;
+        }
         kept.push(word);
         let name: String = word.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
         if valkey::conf::is_secret(&name.to_ascii_lowercase()) {
@@ -178,4 +183,13 @@ fn redact(line: &str) -> String {
         }
     }
     kept.join(" ")
+}
+
+/// Rules of an ACL user that hold a password: `>word`, `<word`, `#hash`. The server marks a bad line with `>>>`.
+fn is_password_rule(word: &str) -> bool {
+    let rule = word.trim_matches(['\'', '"']);
+    match rule.strip_prefix(['>', '<', '#']) {
+        Some(secret) => !secret.is_empty() && !secret.starts_with('>'),
+        None => false,
+    }
 }

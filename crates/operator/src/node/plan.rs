@@ -86,21 +86,20 @@ fn claim_write(desired: &Desired, own: &OwnClaim, claim: Option<&PersistentVolum
     if claim.is_some_and(|claim| claim.meta().deletion_timestamp.is_some()) {
         return None;
     }
-    let requested = claim.and_then(|claim| requested_size(claim));
+    // The hash in the annotation stays that of what was asked for: what is taken over from the claim below is as good.
+    let mut wanted = build::claim(&desired.identity, own, &own.size);
     // Somebody may have grown the claim by hand; a claim never shrinks.
-    let size = match requested {
-        Some(there) if kit::quantity::milli(there) > kit::quantity::milli(&own.size) => there,
-        _ => own.size.as_str(),
-    };
-    let mut wanted_own = own.clone();
-    if let Some(claim) = claim {
-        // The API server filled in the default class: it cannot be changed, and asking for none must not remove it.
-        wanted_own.storage_class_name = own
-            .storage_class_name
-            .clone()
-            .or_else(|| claim.spec.as_ref().and_then(|spec| spec.storage_class_name.clone()));
+    if let Some(there) = claim.and_then(requested_size)
+        && kit::quantity::milli(there) > kit::quantity::milli(&own.size)
+    {
+        wanted.body["spec"]["resources"]["requests"]["storage"] = json!(there);
     }
-    difference(build::claim(&desired.identity, &wanted_own, size), claim)
+    // The API server filled in the default class: it cannot be changed, and asking for none must not remove it.
+    let class = claim.and_then(|claim| claim.spec.as_ref()?.storage_class_name.as_ref());
+    if let (None, Some(class)) = (&own.storage_class_name, class) {
+        wanted.body["spec"]["storageClassName"] = json!(class);
+    }
+    difference(wanted, claim)
 }
 
 /// The size a claim asks for.
@@ -119,6 +118,15 @@ where
         return None;
     }
     let body = serde_json::to_value(live).unwrap_or_default();
+    let pointers = kit::drift::foreign_items(&wanted.body, &body);
+    if !pointers.is_empty() {
+        return Some(Write::RemoveItems {
+            kind: wanted.kind,
+            name: wanted.name,
+            resource_version: live.meta().resource_version.clone().unwrap_or_default(),
+            pointers,
+        });
+    }
     let mut because = kit::drift::differences(&wanted.body, &body);
     let applied =
         live.meta().annotations.as_ref().and_then(|all| all.get(api::keys::APPLIED)).map(String::as_str);
@@ -133,7 +141,7 @@ fn workload_changes(desired: &Desired, observed: &Observed, roll: &Roll) -> (Vec
     let wanted =
         build::workload(&desired.identity, desired.workload_type, desired.update_strategy, &desired.template);
     match &observed.workload {
-        Some(Workload::Pod(pod)) => pod_changes(&wanted, pod, roll),
+        Some(Workload::Pod(pod)) => pod_changes(wanted, pod, roll),
         Some(Workload::StatefulSet(set)) => (set_changes(wanted, set.as_ref(), roll), None),
         Some(Workload::Deployment(deployment)) => (set_changes(wanted, deployment.as_ref(), roll), None),
         None if desired.workload_type == WorkloadType::Pod && observed.pod.is_some() => (Vec::new(), None),
@@ -164,23 +172,11 @@ where
         rest["metadata"]["resourceVersion"] = json!(live.meta().resource_version);
         return vec![Write::Merge { kind: wanted.kind, name: wanted.name, body: rest }];
     }
-    let pointers = kit::drift::foreign_items(&wanted.body, &body);
-    let mut writes = Vec::new();
-    if pointers.is_empty() {
-        writes.extend(difference(wanted, Some(live)));
-    } else {
-        writes.push(Write::RemoveItems {
-            kind: wanted.kind,
-            name: wanted.name.clone(),
-            resource_version: live.meta().resource_version.clone().unwrap_or_default(),
-            pointers,
-        });
-    }
-    writes
+    difference(wanted, Some(live)).into_iter().collect()
 }
 
 /// A pod can hardly be changed: another revision means another pod.
-fn pod_changes(wanted: &Wanted, pod: &Pod, roll: &Roll) -> (Vec<Write>, Option<Step>) {
+fn pod_changes(wanted: Wanted, pod: &Pod, roll: &Roll) -> (Vec<Write>, Option<Step>) {
     if pod.meta().deletion_timestamp.is_some() {
         return (Vec::new(), None);
     }
@@ -203,33 +199,34 @@ fn pod_changes(wanted: &Wanted, pod: &Pod, roll: &Roll) -> (Vec<Write>, Option<S
         return (Vec::new(), step);
     }
     match roll {
-        Roll::UpToDate => (pod_repair(wanted, pod).into_iter().collect(), None),
+        Roll::UpToDate => (pod_difference(wanted, pod).into_iter().collect(), None),
         _ => (Vec::new(), None),
     }
 }
 
-/// What can be put back in a running pod: its metadata and its images. Everything else in it is fixed, or was added by
-/// the API server and by admission (tolerations, injected containers).
-fn pod_repair(wanted: &Wanted, pod: &Pod) -> Option<Write> {
-    let live = serde_json::to_value(pod).unwrap_or_default();
-    let images = |body: &Value| -> Vec<Value> {
-        let containers = body["spec"]["containers"].as_array();
-        containers
-            .into_iter()
-            .flatten()
-            .map(|one| json!({"name": one["name"], "image": one["image"]}))
-            .collect()
+/// Only metadata and images of a pod can be changed. Containers, volumes and tolerations that admission added when it
+/// was created belong to it for as long as it lives.
+fn pod_difference(mut wanted: Wanted, pod: &Pod) -> Option<Write> {
+    let body = serde_json::to_value(pod).unwrap_or_default();
+    let images = |pod: &Value| -> Vec<(Value, Value)> {
+        let containers = ["initContainers", "containers"].map(|list| pod["spec"][list].as_array());
+        let containers = containers.into_iter().flatten().flatten();
+        containers.map(|container| (container["name"].clone(), container["image"].clone())).collect()
     };
-    let there = images(&live);
-    let changed: Vec<Value> =
-        images(&wanted.body).into_iter().filter(|image| !there.contains(image)).collect();
-    let mut body = json!({"metadata": wanted.body["metadata"]});
-    if changed.is_empty() && kit::drift::differences(&body, &live).is_empty() {
+    let there = images(&body);
+    let mut because = kit::drift::differences(&json!({"metadata": wanted.body["metadata"]}), &body);
+    because.extend(
+        images(&wanted.body)
+            .iter()
+            .filter(|container| !there.contains(container))
+            .map(|(name, _)| format!("image of container {name}")),
+    );
+    if because.is_empty() {
         return None;
     }
-    if !changed.is_empty() {
-        body["spec"] = json!({"containers": changed});
+    // Tolerations can only be added to.
+    if let Some(tolerations) = body["spec"].get("tolerations") {
+        wanted.body["spec"]["tolerations"] = tolerations.clone();
     }
-    body["metadata"]["resourceVersion"] = json!(pod.meta().resource_version);
-    Some(Write::Merge { kind: wanted.kind, name: wanted.name.clone(), body })
+    Some(Write::Apply { wanted, create: false, because })
 }

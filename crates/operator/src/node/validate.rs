@@ -226,9 +226,17 @@ fn lay_over(
     match serde_json::from_value(spec) {
         Ok(spec) => Some(PodTemplateSpec { metadata: plain.metadata.clone(), spec }),
         Err(error) => {
-            violations.push(violation("spec.podTemplate.spec", error.to_string()));
+            violations.push(violation("spec.podTemplate.spec", without_value(&error.to_string())));
             None
         }
+    }
+}
+
+/// Messages of serde read `invalid type: string "…", expected …`.
+fn without_value(message: &str) -> String {
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("has a value of the wrong type, expected {expected}"),
+        None => "is not a valid pod spec".to_owned(),
     }
 }
 
