@@ -2,7 +2,7 @@
 # A KUBECONFIG given by the user wins: that cluster is used and nothing is started or stopped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-if [[ -n "${KUBECONFIG:-}" ]]; then
+if [[ -n "${KUBECONFIG:-}" && "$KUBECONFIG" != "$PWD/.devcluster/kubeconfig" ]]; then
   LOCAL_CLUSTER=false
   KUBECTL=kubectl
 else

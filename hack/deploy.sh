@@ -8,15 +8,18 @@ fi
 if [[ "$LOCAL_CLUSTER" == true ]]; then
   (unset KUBECONFIG; make images >/dev/null)
 fi
-# Server-side: the CRD is larger than the annotation a client-side apply would write.
+# Server-side, like everything else that owns these objects.
 "$KUBECTL" apply --server-side --force-conflicts -f deploy/crds >&2
 "$KUBECTL" wait --for=condition=Established --timeout=60s -f deploy/crds >&2
 # The local image always has the same name: another build must still replace the pods.
-build=$( [[ "$LOCAL_CLUSTER" == true ]] && sha256sum "$OPERATOR" | cut -c1-12 || echo "${IMAGE:-none}" | tr -c 'a-zA-Z0-9.\n' '-')
+if [[ "$LOCAL_CLUSTER" == true ]]; then
+  build=$(sha256sum "$OPERATOR" | cut -c1-12)
+else
+  build=release
+fi
 for file in deploy/operator/*.yaml; do
-  sed -e "s|valkey-operator:dev|${IMAGE:-valkey-operator:dev}|" "$file"
+  sed -e "s|valkey-operator:dev|${IMAGE:-valkey-operator:dev}|" \
+    -e "s|^      labels:|      annotations:\n        valkey.io/build: \"$build\"\n      labels:|" "$file"
   echo "---"
 done | "$KUBECTL" apply --server-side --force-conflicts -f - >&2
-"$KUBECTL" -n "$NAMESPACE" patch deployment valkey-operator --type=merge \
-  -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"valkey.io/build\":\"$build\"}}}}}" >&2
 "$KUBECTL" -n "$NAMESPACE" rollout status deployment/valkey-operator --timeout=180s >&2

@@ -38,7 +38,8 @@ pub enum NodeCondition {
     PersistentVolumeClaimReady,
     /// The running server works with the directives of `spec.config`.
     LiveConfigApplied,
-    /// The pod runs an older template than the spec asks for and waits for its owner to allow the restart.
+    /// The pod runs an older template than the spec asks for: it is being replaced, or waits for its owner
+    /// (`spec.workloadRevision`) or for its deletion (`updateStrategy: OnDelete`).
     WorkloadRollPending,
 }
 
@@ -71,8 +72,11 @@ pub enum NodeReason {
     ServerUnreachable,
     /// The server refused the credentials of `spec.access`, or wants some and none are given.
     AuthenticationFailed,
-    /// What `spec.access` refers to is missing or unusable (a Secret, a key in it, a certificate).
+    /// What `spec.access` refers to is missing (a Secret, a key in it) or cannot be read.
     AccessUnavailable,
+    /// TLS with the server failed: its certificate is not from the authorities of `spec.access.tls`, has another name,
+    /// or ours was not accepted.
+    TlsFailed,
     /// The server is loading its data from disk and does not answer commands yet.
     ServerLoading,
     /// The server reports a version older than 8.1, or none: it is observed, but nothing is promised.
@@ -122,7 +126,7 @@ pub enum NodeReason {
     /// The server refused a directive; the message has its own words. The running server is unchanged, and so is the
     /// file it would start from.
     ServerRefused,
-    /// The server could not be asked yet.
+    /// The server, or the object, could not be asked.
     NotObserved,
     /// Some directives take effect only when the server starts again; the message names them.
     RestartRequired,

@@ -19,7 +19,7 @@ pub const CLUSTER: &str = "valkey.io/cluster";
 pub const SHARD_INDEX: &str = "valkey.io/shard-index";
 /// The position of a node in its shard.
 pub const NODE_INDEX: &str = "valkey.io/node-index";
-/// Unique per pod, so that a Service or a NetworkPolicy can select exactly one.
+/// Unique per pod, so that a Service or a `NetworkPolicy` can select exactly one.
 pub const POD_EXTRA_SELECTOR: &str = "valkey-pod-extra-selector";
 
 /// Annotation on everything the operator creates: the resource a user asked for.

@@ -12,6 +12,7 @@ use crate::audit::{self, AuditEntry, AuditError};
 use crate::cgroups::{CgroupError, Cgroups};
 use crate::collect::{self, CollectError};
 use crate::control_plane;
+use crate::faults::{FaultError, Faults};
 use crate::files::FileError;
 use crate::layout::Layout;
 use crate::node::{Node, NodeError};
@@ -19,6 +20,7 @@ use crate::process::Daemon;
 use crate::readiness::{self, ReadinessError};
 use crate::record::{Phase, Record};
 use crate::status::{self, Status};
+use crate::storage::{Disks, StorageError};
 
 /// The cluster could not be used.
 #[derive(Debug, Snafu)]
@@ -153,6 +155,16 @@ impl Cluster {
             node.load_image(archive).await.context(NodeSnafu)?;
         }
         Ok(())
+    }
+
+    /// Breaks things on purpose.
+    pub fn faults(&self) -> Result<Faults, FaultError> {
+        Faults::open(&self.layout.faults())
+    }
+
+    /// The disks behind the volumes.
+    pub fn disks(&self) -> Result<Disks, StorageError> {
+        Disks::open(&self.layout.volumes())
     }
 
     /// Looks at everything the cluster is made of.

@@ -27,6 +27,8 @@ pub const API_PORT: u16 = 6443;
 pub const CLUSTER_DOMAIN: &str = "cluster.local";
 /// The control group, below every hierarchy, that holds every process of the cluster.
 pub const CGROUP: &str = "vkdev";
+/// The control group of what a start or stop has others do, e.g. load an image.
+pub const CHORES_CGROUP: &str = "vkdev/chores";
 /// Most nodes one cluster can have. Routes between all of them are laid from the start.
 pub const MAX_NODES: u8 = 9;
 
@@ -57,6 +59,11 @@ impl Layout {
     /// The disks of volumes.
     pub fn volumes(&self) -> PathBuf {
         self.state.join("volumes")
+    }
+
+    /// The notes of what is broken on purpose.
+    pub fn faults(&self) -> PathBuf {
+        self.run.join("faults")
     }
 
     /// A copy of this program for the daemons: the checkout it was built in may be cleaned while they run.

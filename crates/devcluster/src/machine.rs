@@ -19,7 +19,7 @@ const PACKAGES: [(&str, &[&str]); 10] = [
     ("conntrack", &["/usr/sbin/conntrack"]),
     ("util-linux", &["/usr/bin/nsenter"]),
     ("mmdebstrap", &["/usr/bin/mmdebstrap"]),
-    ("e2fsprogs", &["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"]),
+    ("xfsprogs", &["/usr/sbin/mkfs.xfs", "/sbin/mkfs.xfs"]),
 ];
 
 /// The machine cannot run a cluster.
@@ -39,7 +39,7 @@ pub enum MachineError {
 }
 
 /// Installs what is missing.
-pub(crate) fn prepare() -> Result<(), MachineError> {
+pub fn prepare() -> Result<(), MachineError> {
     if !rustix::process::geteuid().is_root() {
         return Err(MachineError::NotRoot);
     }

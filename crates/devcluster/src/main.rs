@@ -68,6 +68,8 @@ enum Action {
         #[arg(long = "namespace", short)]
         namespaces: Vec<String>,
     },
+    /// Mend everything that was broken on purpose, as by a test that was killed
+    Heal,
     /// Switch one node off or on
     Node {
         #[command(subcommand)]
@@ -101,7 +103,14 @@ enum NodeAction {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).without_time().init();
+    // The client library calls every early try an error.
+    let filter = tracing_subscriber::EnvFilter::new("info,kube_client=off");
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .init();
     match run(Arguments::parse().action).await {
         Ok(code) => code,
         Err(error) => {
@@ -162,6 +171,7 @@ async fn run(action: Action) -> Result<ExitCode, Box<dyn Error>> {
             let namespaces: Vec<&str> = namespaces.iter().map(String::as_str).collect();
             cluster()?.collect(&folder, &namespaces).await?;
         }
+        Action::Heal => println!("{} healed", cluster()?.faults()?.heal_all()?),
         Action::Node { action } => match action {
             NodeAction::Stop { name } => cluster()?.node(&name)?.power_off().await?,
             NodeAction::Start { name } => cluster()?.node(&name)?.power_on().await?,
@@ -180,6 +190,7 @@ fn operator_image(program: Option<&Path>) -> Result<Vec<Archive>, Box<dyn Error>
 }
 
 async fn load_images(operator: Option<&Path>) -> Result<(), Box<dyn Error>> {
+    devcluster::prepare_machine()?;
     let cache = devcluster::cache::folder()?;
     let mut archives = images::stock_images(&cache)?;
     for version in [images::ValkeyVersion::V9_1, images::ValkeyVersion::V8_1] {

@@ -43,7 +43,9 @@ pub(crate) fn lay_bridge(layout: &Layout) -> Result<(), NetworkError> {
 
 fn bridge_commands(layout: &Layout) -> Vec<String> {
     let mut commands = vec![
-        format!("link add {BRIDGE} type bridge"),
+        // With an address of its own: it would else take one of its ports', and change it with them, and the nodes
+        // would send to the old one for most of a minute.
+        format!("link add {BRIDGE} address {} type bridge", link_address(0)),
         format!("addr add {HOST_ADDRESS}/24 dev {BRIDGE}"),
         format!("link set {BRIDGE} up"),
         // Without these a packet for a pod or Service that is gone would follow the machine's default route.
@@ -62,7 +64,11 @@ pub(crate) fn lay_node(node: &NodeLayout) -> Result<(), NetworkError> {
     let (name, namespace, link) = (node.name(), node.namespace(), node.link());
     let outside = [
         format!("netns add {namespace}"),
-        format!("link add {link} type veth peer name eth0 netns {namespace}"),
+        // A node keeps its network card over a reboot: the others still send to its address.
+        format!(
+            "link add {link} type veth peer name eth0 address {} netns {namespace}",
+            link_address(node.number())
+        ),
         format!("link set {link} master {BRIDGE} up"),
     ];
     batch(node.cluster(), None, &name, &outside)?;
@@ -89,6 +95,11 @@ fn inside_commands(node: &NodeLayout) -> Vec<String> {
         commands.push(format!("route add {} via {}", other.pod_range(), other.address()));
     }
     commands
+}
+
+/// A locally administered link address.
+fn link_address(number: u8) -> String {
+    format!("02:89:00:00:00:{number:02x}")
 }
 
 /// Pulls or plugs the node's network cable.

@@ -8,14 +8,13 @@ use std::{fs, thread};
 use snafu::{ResultExt, Snafu};
 
 use crate::cgroups::{CgroupError, Cgroups};
-use crate::command::{self, CommandError};
 use crate::control_plane::flag;
 use crate::files::{self, FileError};
 use crate::layout::NodeLayout;
 use crate::mounts::{self, MountError};
 use crate::network::{self, NetworkError};
 use crate::node_config;
-use crate::process::{self, Daemon, ProcessError};
+use crate::process::{self, ChoreError, Daemon, ProcessError};
 use crate::traces;
 
 /// How long containerd may take to answer.
@@ -82,7 +81,7 @@ pub enum NodeError {
         /// The image's file.
         archive: PathBuf,
         /// The cause.
-        source: CommandError,
+        source: ChoreError,
     },
     /// The work was cut off.
     #[snafu(display("failed to wait for the work on {node}"))]
@@ -168,14 +167,15 @@ impl Node {
     /// Gives the node its network and its container runtime: all that needs no API server.
     pub(crate) fn boot(&self) -> Result<(), NodeError> {
         let node = self.name();
-        if self.layout.namespace_file().exists() {
-            network::set_link(&self.layout, true).context(ConnectSnafu { node: &node })?;
-        } else {
+        let cgroups = self.cgroups()?;
+        let group = self.layout.group();
+        if cgroups.processes(&group).is_empty() {
+            // Anew, as a reboot would: rules of a kube-proxy that is gone, or half of a start that was cut off, may be
+            // left.
+            network::remove_node(&self.layout).context(ConnectSnafu { node: &node })?;
             network::lay_node(&self.layout).context(ConnectSnafu { node: &node })?;
         }
         node_config::write_all(&self.layout).context(ConfigureSnafu { node: &node })?;
-        let cgroups = self.cgroups()?;
-        let group = self.layout.group();
         cgroups.create(&group).context(GroupsSnafu { node: &node })?;
         for folder in [self.layout.run(), self.layout.pod_logs(), self.layout.kubelet_root()] {
             files::create_folder(&folder).context(ConfigureSnafu { node: &node })?;
@@ -203,9 +203,17 @@ impl Node {
 
     pub(crate) fn load_image_now(&self, archive: &Path) -> Result<(), NodeError> {
         let path = archive.display().to_string();
-        let loaded = self.ctr(&["--namespace", "k8s.io", "images", "import", &path]);
+        let socket = self.layout.containerd_socket().display().to_string();
+        let words = ["ctr", "--address", &socket, "--namespace", "k8s.io", "images", "import", &path];
+        let loaded = process::run_chore(&self.cgroups()?, words);
         loaded.context(ImageSnafu { node: self.name(), archive })?;
         Ok(())
+    }
+
+    /// Ends the container runtime of a node without pods.
+    pub(crate) fn stop_containerd(&self) -> Result<(), NodeError> {
+        let group = self.layout.daemon_group("containerd");
+        process::stop(&self.cgroups()?, &group, STOP_PATIENCE).context(ProgramSnafu { node: self.name() })
     }
 
     pub(crate) fn power_off_now(&self) -> Result<(), NodeError> {
@@ -266,11 +274,6 @@ impl Node {
     fn daemon(&self, name: &str, command: Vec<String>) -> Daemon {
         let group = self.layout.daemon_group(name);
         Daemon { group, namespace: Some(self.layout.namespace_file()), command, log: self.layout.log(name) }
-    }
-
-    fn ctr(&self, arguments: &[&str]) -> Result<String, CommandError> {
-        let socket = self.layout.containerd_socket().display().to_string();
-        command::run("ctr", ["--address", &socket].iter().chain(arguments))
     }
 
     fn cgroups(&self) -> Result<Cgroups, NodeError> {

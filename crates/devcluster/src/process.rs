@@ -1,5 +1,6 @@
 //! Starts programs that outlive the one who started them, and ends them by their ids.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use snafu::{ResultExt, Snafu};
 use crate::cgroups::{self, CgroupError, Cgroups};
 use crate::command::{self, CommandError};
 use crate::files::{self, FileError};
+use crate::layout::CHORES_CGROUP;
 
 /// How long a process may take to end after SIGKILL, which it cannot refuse.
 const KILL_PATIENCE: Duration = Duration::from_secs(30);
@@ -78,6 +80,15 @@ pub enum ProcessError {
     },
 }
 
+/// A chore that failed.
+#[derive(Debug, Snafu)]
+pub enum ChoreError {
+    #[snafu(display("failed to prepare a control group"))]
+    ChoreGroup { source: CgroupError },
+    #[snafu(display("failed to do a chore"))]
+    Chore { source: CommandError },
+}
+
 /// A program to run until it is ended.
 #[derive(Clone, Debug)]
 pub struct Daemon {
@@ -106,8 +117,6 @@ impl Daemon {
         let log = log.context(OpenLogSnafu { path: &self.log })?;
         let errors = log.try_clone().context(OpenLogSnafu { path: &self.log })?;
 
-        let entrances: Vec<String> =
-            cgroups.entrances(group).iter().map(|path| path.display().to_string()).collect();
         let mut start = Command::new("setsid");
         start.args(["--fork", "sh", "-c", ENTER_GROUPS, "sh"]);
         if let Some(namespace) = &self.namespace {
@@ -118,7 +127,7 @@ impl Daemon {
             .env_clear()
             .env("PATH", SEARCH_PATH)
             .env("HOME", "/root")
-            .env("GROUP_FILES", entrances.join(" "));
+            .env("GROUP_FILES", entrances(cgroups, group));
         let status = start.status();
         let program = "setsid".to_owned();
         let status = status.map_err(|source| CommandError::Start { program, source });
@@ -205,6 +214,29 @@ fn signal(group: &str, pid: i32, signal: Signal) -> Result<(), ProcessError> {
         Err(rustix::io::Errno::SRCH) | Ok(()) => Ok(()),
         Err(source) => Err(ProcessError::Signal { group: group.to_owned(), pid, source }),
     }
+}
+
+/// Runs a longer chore to its end, in a control group: if this process is killed, whoever clears up finds it.
+pub(crate) fn run_chore<A: AsRef<OsStr>>(
+    cgroups: &Cgroups,
+    command: impl IntoIterator<Item = A>,
+) -> Result<String, ChoreError> {
+    cgroups.create(CHORES_CGROUP).context(ChoreGroupSnafu)?;
+    let mut chore = Command::new("sh");
+    chore
+        .args(["-c", ENTER_GROUPS, "sh"])
+        .args(command)
+        .env("GROUP_FILES", entrances(cgroups, CHORES_CGROUP));
+    command::run_command(&mut chore).context(ChoreSnafu)
+}
+
+/// Ends the chores of a run that was cut off. Only for who holds the cluster's lock: nobody else then has any.
+pub(crate) fn end_chores(cgroups: &Cgroups) -> Result<(), ProcessError> {
+    kill(cgroups, CHORES_CGROUP)
+}
+
+fn entrances(cgroups: &Cgroups, group: &str) -> String {
+    cgroups.entrances(group).iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs a program in a network namespace to its end.

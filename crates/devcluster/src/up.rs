@@ -9,7 +9,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams};
 use snafu::{ResultExt, Snafu, ensure};
 
-use crate::cache;
+use crate::cache::{self, CacheError};
 use crate::certificates::{self, CertificateError};
 use crate::cgroups::{CgroupError, Cgroups};
 use crate::checkout;
@@ -17,6 +17,7 @@ use crate::cluster::{self, Cluster, ClusterError};
 use crate::control_plane;
 use crate::dns::{self, DnsError};
 use crate::files::{self, FileError};
+use crate::image_store::{ImageStore, StoreError};
 use crate::images::{self, Archive, ImageError};
 use crate::kernel_settings;
 use crate::kubeconfig;
@@ -27,7 +28,7 @@ use crate::lock::{self, LockError};
 use crate::machine::{self, MachineError};
 use crate::network::{self, NetworkError};
 use crate::node::{Node, NodeError};
-use crate::process::ProcessError;
+use crate::process::{self, ProcessError};
 use crate::progress::{self, Step};
 use crate::readiness::{self, ReadinessError};
 use crate::record::{Phase, Record};
@@ -50,12 +51,12 @@ pub enum UpError {
     Machine { source: MachineError },
     #[snafu(display("failed to get Kubernetes"))]
     Build { source: BuildError },
-    #[snafu(display("failed to find the cache"))]
-    Cache { source: cache::CacheError },
-    #[snafu(display("failed to build the images"))]
-    Images { source: ImageError },
+    #[snafu(display("failed to build or load the images"))]
+    BuildImages { source: ImageError },
     #[snafu(display("failed to copy this program to {}", path.display()))]
     CopyProgram { path: PathBuf, source: std::io::Error },
+    #[snafu(display("failed to end what an earlier start left running"))]
+    Chores { source: ProcessError },
     #[snafu(display("failed to clear what an earlier cluster left"))]
     Clear { source: ClearError },
     #[snafu(display("failed to write the cluster's files"))]
@@ -76,6 +77,10 @@ pub enum UpError {
     Dns { source: DnsError },
     #[snafu(display("failed to start a node"))]
     Node { source: NodeError },
+    #[snafu(display("failed to find a place for unpacked images"))]
+    Cache { source: CacheError },
+    #[snafu(display("failed to bring the images to the nodes"))]
+    Images { source: StoreError },
     #[snafu(display("failed to ask the cluster"))]
     Ask { source: ClusterError },
     #[snafu(display("failed to remove the node {node} from the API"))]
@@ -107,22 +112,15 @@ pub async fn up(options: &UpOptions) -> Result<Cluster, UpError> {
     let begun = Instant::now();
     machine::prepare().context(MachineSnafu)?;
     let kubernetes = blocking(|| kubernetes_build::ensure().context(BuildSnafu)).await?;
-    let archives = blocking({
-        let extra = options.images.clone();
-        move || {
-            let mut all = images::stock_images(&cache::folder().context(CacheSnafu)?).context(ImagesSnafu)?;
-            all.extend(extra);
-            Ok(all)
-        }
-    })
-    .await?;
-    let options = &UpOptions { images: archives, ..options.clone() };
+    let store = blocking(image_store).await?;
     let lock_file = layout.lock();
     let _lock = blocking(move || lock::take(&lock_file).context(WaitSnafu)).await?;
 
+    let cgroups = Cgroups::find().context(GroupsSnafu)?;
+    process::end_chores(&cgroups).context(ChoresSnafu)?;
     let cluster = match running(&layout, &kubernetes).await? {
-        Some(cluster) => adjust(&cluster, options).await?,
-        None => start(&layout, &kubernetes, options).await?,
+        Some(cluster) => adjust(&cluster, options, &store).await?,
+        None => start(&layout, &kubernetes, options, &store).await?,
     };
     checkout::write(&cluster, &options.checkout).context(FilesSnafu)?;
     progress::report(begun, &format!("the cluster is up with {nodes} nodes"));
@@ -140,7 +138,7 @@ async fn running(layout: &Layout, kubernetes: &Path) -> Result<Option<Cluster>, 
 }
 
 /// Adds and removes nodes, and brings back those that are off.
-async fn adjust(old: &Cluster, options: &UpOptions) -> Result<Cluster, UpError> {
+async fn adjust(old: &Cluster, options: &UpOptions, store: &ImageStore) -> Result<Cluster, UpError> {
     let layout = old.layout();
     let client = old.client().await.context(AskSnafu)?;
     let cluster = Cluster::new(layout.clone(), options.nodes, old.kubernetes());
@@ -166,7 +164,8 @@ async fn adjust(old: &Cluster, options: &UpOptions) -> Result<Cluster, UpError> 
         }
     }
     let since = Timestamp::now();
-    boot(&off, &options.images).await?;
+    boot(&off, store).await?;
+    load(&cluster.nodes(), &options.images).await?;
     join(&off).await?;
     let waited = readiness::wait_for_nodes(&cluster, &client, &off, since, NODE_PATIENCE).await;
     waited.context(ReadinessSnafu)?;
@@ -174,7 +173,12 @@ async fn adjust(old: &Cluster, options: &UpOptions) -> Result<Cluster, UpError> 
 }
 
 /// Starts from nothing.
-async fn start(layout: &Layout, kubernetes: &Path, options: &UpOptions) -> Result<Cluster, UpError> {
+async fn start(
+    layout: &Layout,
+    kubernetes: &Path,
+    options: &UpOptions,
+    store: &ImageStore,
+) -> Result<Cluster, UpError> {
     let step = Step::start("clearing what an earlier cluster left");
     let cleared = layout.clone();
     blocking(move || leftovers::clear(&cleared).context(ClearSnafu)).await?;
@@ -195,7 +199,9 @@ async fn start(layout: &Layout, kubernetes: &Path, options: &UpOptions) -> Resul
     let cluster = Cluster::new(layout.clone(), options.nodes, kubernetes);
     let nodes = cluster.nodes();
     // The nodes' container runtimes start while the API server does: together they keep both cores busy.
-    let (client, ()) = tokio::try_join!(start_control_plane(&cluster), boot(&nodes, &options.images))?;
+    let (client, ()) = tokio::try_join!(start_control_plane(&cluster), boot(&nodes, store))?;
+    keep_images(&nodes, store).await?;
+    load(&nodes, &options.images).await?;
     let step = Step::start("waiting for the nodes");
     join(&nodes).await?;
     dns::apply(&client).await.context(DnsSnafu)?;
@@ -238,17 +244,48 @@ async fn start_control_plane(cluster: &Cluster) -> Result<Client, UpError> {
     Ok(client)
 }
 
+/// The stock images, built once, and what unpacking them gave the last time.
+fn image_store() -> Result<ImageStore, UpError> {
+    let cache = cache::folder().context(CacheSnafu)?;
+    let archives = images::stock_images(&cache).context(BuildImagesSnafu)?;
+    let paths: Vec<PathBuf> = archives.into_iter().map(|archive| archive.path).collect();
+    ImageStore::new(&cache, &paths).context(ImagesSnafu)
+}
+
+/// Loads images that change too often to be kept unpacked.
+async fn load(nodes: &[Node], archives: &[Archive]) -> Result<(), UpError> {
+    let sockets: Vec<PathBuf> = nodes.iter().map(|node| node.layout().containerd_socket()).collect();
+    let archives = archives.to_vec();
+    blocking(move || images::import(Path::new("ctr"), &sockets, &archives).context(BuildImagesSnafu)).await
+}
+
 /// Starts the nodes' container runtimes and loads their images, all nodes at once.
-async fn boot(nodes: &[Node], archives: &[Archive]) -> Result<(), UpError> {
+async fn boot(nodes: &[Node], store: &ImageStore) -> Result<(), UpError> {
     let booting = nodes.iter().cloned().map(|node| {
-        let archives = archives.to_vec();
+        let store = store.clone();
         blocking(move || {
+            store.seed(node.layout()).context(ImagesSnafu)?;
             node.boot().context(NodeSnafu)?;
-            let socket = node.layout().containerd_socket();
-            images::import(Path::new("ctr"), &[socket], &archives).context(ImagesSnafu)
+            if !store.is_loaded(node.layout()).context(ImagesSnafu)? {
+                store.images().iter().try_for_each(|image| node.load_image_now(image)).context(NodeSnafu)?;
+                store.mark_loaded(node.layout()).context(ImagesSnafu)?;
+            }
+            Ok(())
         })
     });
     try_join_all(booting).await.map(drop)
+}
+
+/// Keeps what a node has unpacked for the next start. Before the node joins: it has no pods yet.
+async fn keep_images(nodes: &[Node], store: &ImageStore) -> Result<(), UpError> {
+    let Some(node) = nodes.first().cloned().filter(|_| !store.is_kept()) else { return Ok(()) };
+    let store = store.clone();
+    blocking(move || {
+        node.stop_containerd().context(NodeSnafu)?;
+        store.keep(node.layout()).context(ImagesSnafu)?;
+        node.boot().context(NodeSnafu)
+    })
+    .await
 }
 
 async fn join(nodes: &[Node]) -> Result<(), UpError> {

@@ -117,10 +117,10 @@ impl Objects {
         call("apply", &self.kind, name, self.api.patch(name, &parameters, &Patch::Apply(body))).await
     }
 
-    /// Merge a part of an object, only if it still is the one that was read.
+    /// Merge a part of a built-in object, lists by their keys; only if it still is the one that was read.
     pub async fn merge(&self, name: &str, manager: &str, body: &Value) -> Result<DynamicObject, Error> {
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-        call("patch", &self.kind, name, self.api.patch(name, &parameters, &Patch::Merge(body))).await
+        call("patch", &self.kind, name, self.api.patch(name, &parameters, &Patch::Strategic(body))).await
     }
 
     /// Take out list items that others added, only if the object still is the one that was read: indices would point
@@ -269,7 +269,7 @@ mod tests {
             .expect("should be merged");
         let call = only(&calls);
         assert_eq!((call.method.as_str(), call.path.as_str()), ("PATCH", PODS));
-        assert_eq!(call.content_type, "application/merge-patch+json");
+        assert_eq!(call.content_type, "application/strategic-merge-patch+json");
         assert_eq!((call.parameter("fieldManager"), call.parameter("force")), (Some("me"), None));
         assert_eq!(call.body, body);
     }

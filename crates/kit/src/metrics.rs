@@ -26,7 +26,7 @@ pub struct Controller {
 pub struct Outcome {
     /// The kind.
     pub kind: &'static str,
-    /// `converged`, `progressing`, `conflict`, `error`, …
+    /// A word of the controller's: `converged`, `acted`, `waiting`, `invalid`, …
     pub outcome: &'static str,
 }
 
@@ -57,7 +57,7 @@ pub struct Metrics {
     pub failures: Family<Failure, Counter>,
     /// How long reconciles take.
     pub durations: Family<Controller, Histogram, fn() -> Histogram>,
-    /// Objects that are being reconciled or wait for a free worker.
+    /// Objects with news that no worker has looked at yet.
     pub queue: Family<Controller, Gauge<i64, AtomicI64>>,
     /// Calls to the API server.
     pub api_calls: Family<ApiCall, Counter>,
@@ -88,7 +88,11 @@ impl Metrics {
             "How long reconciles take",
             metrics.durations.clone(),
         );
-        registry.register("queue", "Reconciles under way by kind", metrics.queue.clone());
+        registry.register(
+            "queue",
+            "Objects with news that wait for a worker, by kind",
+            metrics.queue.clone(),
+        );
         registry.register(
             "api_calls",
             "Calls to the Kubernetes API by verb and resource",
@@ -96,6 +100,11 @@ impl Metrics {
         );
         registry.register("leader", "1 while this replica is the leader", metrics.leader.clone());
         (metrics, registry)
+    }
+
+    /// Record how many objects wait.
+    pub fn waiting(&self, kind: &'static str, count: usize) {
+        self.queue.get_or_create(&Controller { kind }).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Record one finished reconcile.

@@ -64,11 +64,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         lead(&args, &client, &metrics, &candidate, &stop).await?;
     }
     stop.cancel();
-    match http.await {
-        Ok(Err(error)) => {
-            tracing::warn!(error = %kit::telemetry::chain(&error), "the HTTP server had stopped")
-        }
-        Ok(Ok(())) | Err(_) => {}
+    if let Ok(Err(error)) = http.await {
+        tracing::warn!(error = %kit::telemetry::chain(&error), "the HTTP server had stopped");
     }
     tracing::info!("stopped");
     Ok(())
@@ -93,12 +90,16 @@ async fn lead(
     for scope in args.scopes() {
         controllers.spawn(node::run(client.clone(), scope, metrics.clone(), stop.clone()));
     }
-    if !candidate.hold(stop).await {
-        // Not even a graceful stop: whoever holds the Lease now is already acting.
-        controllers.abort_all();
-        return LostLeadershipSnafu.fail();
+    // The Lease is renewed until the last controller has finished, not only until it was told to.
+    let never = CancellationToken::new();
+    tokio::select! {
+        () = async { while controllers.join_next().await.is_some() {} } => {}
+        _ = candidate.hold(&never) => {
+            // Not even a graceful stop: whoever holds the Lease now is already acting. Dropping the controllers ends
+            // them.
+            return LostLeadershipSnafu.fail();
+        }
     }
-    while controllers.join_next().await.is_some() {}
     candidate.release().await;
     Ok(())
 }

@@ -9,3 +9,4 @@ mod node;
 pub mod rbac;
 
 pub use app::{Error, run};
+pub use node::run as run_node_controller;

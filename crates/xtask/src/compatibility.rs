@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn taking_away_is_found() {
-        let cases: [(fn(&mut Value), &str); 7] = [
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 7] = [
             (
                 |s| s["properties"] = json!({"image": {"type": "string", "maxLength": 10}}),
                 "x.mode: the field is gone",

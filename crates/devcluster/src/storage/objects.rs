@@ -81,12 +81,14 @@ pub(super) fn volume(object: &PersistentVolume) -> Option<Volume> {
         Some("Released" | "Failed") => Phase::Released,
         _ => Phase::Free,
     };
+    let being_deleted = object.metadata.deletion_timestamp.is_some();
     Some(Volume {
         name: object.name_any(),
         capacity: storage(spec.capacity.as_ref())?,
         phase,
         retain: spec.persistent_volume_reclaim_policy.as_deref() != Some("Delete"),
-        being_deleted: object.metadata.deletion_timestamp.is_some(),
+        being_deleted,
+        let_go: being_deleted && !object.finalizers().iter().any(|name| name == FINALIZER),
     })
 }
 

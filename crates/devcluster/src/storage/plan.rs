@@ -62,6 +62,8 @@ pub(super) struct Volume {
     /// Whether its data outlives it.
     pub retain: bool,
     pub being_deleted: bool,
+    /// Whether we have taken our hand off it already, and wait for others to do so.
+    pub let_go: bool,
 }
 
 pub(super) use super::disks::Disk;
@@ -99,11 +101,15 @@ pub(super) fn plan(claims: &[Claim], volumes: &[Volume], disks: &[Disk]) -> Vec<
 }
 
 fn mount(disk: &Disk, volumes: &[Volume]) -> Option<Action> {
-    let named = volumes.iter().any(|volume| volume.name == disk.volume && end_of_volume(volume).is_none());
+    let stays = |volume: &Volume| !volume.let_go && end_of_volume(volume).is_none();
+    let named = volumes.iter().any(|volume| volume.name == disk.volume && stays(volume));
     (named && !disk.mounted).then(|| Action::Mount { volume: disk.volume.clone() })
 }
 
 fn end_of_volume(volume: &Volume) -> Option<Action> {
+    if volume.let_go {
+        return None;
+    }
     let name = volume.name.clone();
     match (volume.phase, volume.retain, volume.being_deleted) {
         (Phase::Released, false, _) | (Phase::Free, false, true) => Some(Action::Delete { volume: name }),
@@ -182,8 +188,14 @@ mod tests {
     }
 
     fn volume() -> Volume {
-        let name = "pvc-1".into();
-        Volume { name, capacity: size("1Gi"), phase: Phase::Bound, retain: false, being_deleted: false }
+        Volume {
+            name: "pvc-1".into(),
+            capacity: size("1Gi"),
+            phase: Phase::Bound,
+            retain: false,
+            being_deleted: false,
+            let_go: false,
+        }
     }
 
     fn disk() -> Disk {
@@ -263,6 +275,12 @@ mod tests {
         assert_eq!(plan(&[], std::slice::from_ref(&retained), &[disk()]), []);
         let deleted = Volume { being_deleted: true, ..retained };
         assert_eq!(plan(&[], &[deleted], &[disk()]), named(LET_GO));
+    }
+
+    #[test]
+    fn a_volume_we_are_done_with_is_not_deleted_again() {
+        let done = Volume { phase: Phase::Released, being_deleted: true, let_go: true, ..volume() };
+        assert_eq!(plan(&[], &[done], &[]), []);
     }
 
     #[test]

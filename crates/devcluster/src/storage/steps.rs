@@ -110,13 +110,20 @@ impl Steps {
     async fn let_go(&self, volume: &str) -> Result<(), StorageError> {
         let volumes = self.volumes();
         let failed = |action| ApiSnafu { action, object: volume_object(volume) };
-        let found = volumes.get_opt(volume).await.context(failed("read"))?;
-        let Some(object) = found else { return Ok(()) };
         let deleted = gone_is_fine(volumes.delete(volume, &DeleteParams::default()).await);
         deleted.context(failed("delete"))?;
-        let others: Vec<&String> = object.finalizers().iter().filter(|name| *name != FINALIZER).collect();
-        let change = json!({ "metadata": { "finalizers": others } });
-        gone_is_fine(patch(&volumes, volume, &change).await).context(failed("release"))
+        loop {
+            let found = volumes.get_opt(volume).await.context(failed("read"))?;
+            let Some(object) = found else { return Ok(()) };
+            let others: Vec<&String> = object.finalizers().iter().filter(|name| *name != FINALIZER).collect();
+            // Kubernetes takes its own hand off at the same time, and nobody may put it back.
+            let version = object.resource_version();
+            let change = json!({ "metadata": { "finalizers": others, "resourceVersion": version } });
+            match patch(&volumes, volume, &change).await {
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                result => return gone_is_fine(result).context(failed("release")),
+            }
+        }
     }
 
     async fn patch_claim_status(&self, claim: &ClaimName, status: Value) -> Result<(), StorageError> {

@@ -1,6 +1,7 @@
 //! What the node controller works with: a client, the caches, and the few things it remembers between passes.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use api::ValkeyNode;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -29,6 +30,26 @@ pub(super) struct Caches {
     pub(super) claims: Store<PersistentVolumeClaim>,
 }
 
+/// Nodes with news that no worker has looked at yet.
+#[derive(Clone, Default)]
+pub(super) struct Queue(Arc<Mutex<HashSet<ObjectRef<Guarded>>>>);
+
+impl Queue {
+    /// There is news; how many wait now.
+    pub(super) fn enter(&self, node: ObjectRef<Guarded>) -> usize {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.insert(node);
+        waiting.len()
+    }
+
+    /// A worker looks at it; how many wait now.
+    pub(super) fn leave(&self, node: &ObjectRef<Guarded>) -> usize {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.remove(node);
+        waiting.len()
+    }
+}
+
 /// Shared by all reconciles of one scope.
 pub(super) struct Context {
     pub(super) client: Client,
@@ -37,6 +58,7 @@ pub(super) struct Context {
     pub(super) metrics: Metrics,
     pub(super) backoff: Backoff<ObjectRef<Guarded>>,
     pub(super) secrets: Secrets,
+    pub(super) queue: Queue,
 }
 
 impl Context {
@@ -48,6 +70,7 @@ impl Context {
             metrics,
             backoff: Backoff::default(),
             secrets: Secrets::default(),
+            queue: Queue::default(),
         })
     }
 }

@@ -67,6 +67,7 @@ fn is_failure(reason: &str) -> bool {
         NodeReason::PodCreationFailed,
         NodeReason::AuthenticationFailed,
         NodeReason::AccessUnavailable,
+        NodeReason::TlsFailed,
         NodeReason::InvalidSpec,
     ]
     .map(word)

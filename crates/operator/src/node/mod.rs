@@ -38,12 +38,12 @@ use kube::{Resource as _, ResourceExt as _};
 use snafu::{ResultExt as _, Snafu};
 
 use context::{Context, Guarded};
-pub(crate) use watches::run;
+pub use watches::run;
 
 /// How often a node that is well is looked at: a server on a lost machine is noticed by us long before Kubernetes
 /// notices the machine, but only if we ask.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// How soon a node is looked at after its server did not answer or something was just written.
+/// How soon a node is looked at after something was just written: the watches usually call earlier.
 const LOOK_SOON: Duration = Duration::from_secs(2);
 /// Name of this controller in metrics.
 const KIND: &str = "ValkeyNode";
@@ -77,6 +77,7 @@ impl Error {
 
 async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Error> {
     let started = Instant::now();
+    context.metrics.waiting(KIND, context.queue.leave(&ObjectRef::from_obj(&*guarded)));
     let result = match &guarded.0 {
         Ok(node) if node.meta().deletion_timestamp.is_some() => Ok(("deleting", Action::await_change())),
         Ok(node) => pass(node, &context).await,
@@ -164,7 +165,7 @@ async fn report(
     Ok(())
 }
 
-fn on_error(guarded: Arc<Guarded>, error: &Error, context: Arc<Context>) -> Action {
+fn on_error(guarded: &Guarded, error: &Error, context: &Context) -> Action {
     let category = error.category();
     context.metrics.failures.get_or_create(&kit::metrics::Failure { kind: KIND, error: category }).inc();
     let node = guarded.name_any();
@@ -173,7 +174,7 @@ fn on_error(guarded: Arc<Guarded>, error: &Error, context: Arc<Context>) -> Acti
         tracing::debug!(%node, error = %kit::telemetry::chain(error), "conflict");
         return Action::requeue(Duration::from_millis(250));
     }
-    let wait = context.backoff.failed(ObjectRef::from_obj(&*guarded));
+    let wait = context.backoff.failed(ObjectRef::from_obj(guarded));
     tracing::warn!(%node, error = %kit::telemetry::chain(error), retry_in = ?wait, "reconcile failed");
     Action::requeue(wait)
 }

@@ -43,6 +43,8 @@ pub(super) struct Observed {
     pub(super) config_map: Option<Arc<ConfigMap>>,
     /// Our own claim, or the external one.
     pub(super) claim: Option<Arc<PersistentVolumeClaim>>,
+    /// Why the external claim could not be looked at.
+    pub(super) claim_unreadable: Option<String>,
     pub(super) collisions: Vec<Collision>,
     /// Why Kubernetes' own controller could not make the pod.
     pub(super) pod_creation_failure: Option<String>,
@@ -56,8 +58,12 @@ pub(super) async fn observe(desired: &Desired, spec: &api::ValkeyNodeSpec, conte
     let identity = &desired.identity;
     let mut observed = Observed::default();
     from_caches(desired, context, &mut observed);
+    // It is not labelled by us, so no cache has it.
     if let Storage::External(claim) = &desired.storage {
-        observed.claim = external_claim(context, &identity.namespace, claim).await;
+        match kit::apply::get(&context.client, &identity.namespace, claim).await {
+            Ok(found) => observed.claim = found.map(Arc::new),
+            Err(error) => observed.claim_unreadable = Some(kit::telemetry::chain(&error)),
+        }
     }
     if observed.pod.is_none() {
         observed.pod_creation_failure =
@@ -197,21 +203,6 @@ fn ready_address(pod: &Pod) -> Option<&str> {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let going = pod.meta().deletion_timestamp.is_some();
     status.pod_ip.as_deref().filter(|_| ready && !going)
-}
-
-/// The external claim is not labelled by us, so no cache has it.
-async fn external_claim(
-    context: &Context,
-    namespace: &str,
-    name: &str,
-) -> Option<Arc<PersistentVolumeClaim>> {
-    match kit::apply::get(&context.client, namespace, name).await {
-        Ok(claim) => claim.map(Arc::new),
-        Err(error) => {
-            tracing::warn!(error = %kit::telemetry::chain(&error), claim = name, "failed to read the external claim");
-            None
-        }
-    }
 }
 
 /// A StatefulSet says only in events why it cannot make its pod (quota, admission, a missing service account); a

@@ -28,7 +28,8 @@ pub(super) enum Write {
         /// Fields that differ, for the log.
         because: Vec<String>,
     },
-    /// Merge fields into a workload whose template must not be touched yet.
+    /// Merge some fields: into a workload whose template must not be touched yet, or into a pod that cannot be changed
+    /// otherwise.
     Merge { kind: Kind, name: String, body: Value },
     /// Take out list items that somebody added.
     RemoveItems { kind: Kind, name: String, resource_version: String, pointers: Vec<String> },

@@ -38,6 +38,8 @@ pub(super) enum ServerView {
     AccessUnavailable(String),
     /// It wants other credentials.
     NotAuthenticated(String),
+    /// It could not be verified, or did not accept our certificate.
+    NotTrusted(String),
     /// It is reading its data.
     Loading,
     /// It does not answer.
@@ -67,7 +69,7 @@ pub(super) async fn ask(
         match view {
             ServerView::Unreachable(_) => {}
             // The Secret may have been changed since it was read: the next pass reads it anew.
-            ServerView::NotAuthenticated(_) => {
+            ServerView::NotAuthenticated(_) | ServerView::NotTrusted(_) => {
                 context.secrets.forget(&identity.namespace);
                 return view;
             }
@@ -103,8 +105,9 @@ impl SetConfigError {
     /// The server's own words, if it answered and said no.
     pub(super) fn refusal(&self) -> Option<&str> {
         match self {
-            Self::Access(_) => None,
-            Self::Server(error) => error.server_message(),
+            Self::Server(error @ Error::Server { .. }) => error.server_message(),
+            // Being busy, or wanting other rights, says nothing about the directives.
+            Self::Server(_) | Self::Access(_) => None,
         }
     }
 }
@@ -123,6 +126,7 @@ fn classify(error: &Error) -> ServerView {
     match error {
         _ if error.is_auth() => ServerView::NotAuthenticated(message),
         Error::Loading { .. } => ServerView::Loading,
+        Error::Tls { .. } => ServerView::NotTrusted(message),
         _ => ServerView::Unreachable(message),
     }
 }

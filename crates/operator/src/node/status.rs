@@ -142,6 +142,7 @@ fn ready(observed: &Observed, trouble: Option<&Diagnosis>) -> NodeAssessment {
         ServerView::NotAsked => of(false, NodeReason::PodStarting, "the pod has no address yet".to_owned()),
         ServerView::AccessUnavailable(why) => of(false, NodeReason::AccessUnavailable, why.clone()),
         ServerView::NotAuthenticated(why) => of(false, NodeReason::AuthenticationFailed, why.clone()),
+        ServerView::NotTrusted(why) => of(false, NodeReason::TlsFailed, why.clone()),
         ServerView::Loading => {
             of(false, NodeReason::ServerLoading, "the server is loading its data from disk".to_owned())
         }
@@ -176,6 +177,10 @@ fn claim_condition(desired: &Desired, observed: &Observed) -> Option<NodeAssessm
         Some(assess(NodeCondition::PersistentVolumeClaimReady, state, reason, message))
     };
     let name = desired.claim_name()?;
+    if let Some(why) = &observed.claim_unreadable {
+        let condition = NodeCondition::PersistentVolumeClaimReady;
+        return Some(assess(condition, State::Unknown, NodeReason::NotObserved, why.clone()));
+    }
     let Some(claim) = observed.claim.as_deref() else {
         return match desired.storage {
             Storage::External(_) => {

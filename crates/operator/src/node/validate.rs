@@ -8,6 +8,7 @@ use api::node::{Persistence, PersistenceMode, ReclaimPolicy, UpdateStrategy, Wor
 use api::{ValkeyNode, keys, names};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::json;
+use valkey::conf::{self, Directives};
 
 use super::build::{self, Identity};
 use super::overlay;
@@ -16,7 +17,7 @@ use super::overlay;
 const OWNED_DIRECTIVES: [&str; 4] = ["include", "daemonize", "supervised", "dir"];
 
 /// What the server needs to be reachable in a pod at all; a directive of the spec wins over these.
-const BASE_DIRECTIVES: [(&str, &str); 1] = [("protected-mode", "no")];
+const BASE_DIRECTIVES: [(&str, &str); 2] = [("dir", "/data"), ("protected-mode", "no")];
 
 /// Something in the spec that cannot be built. Never holds a value: it may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,30 +163,34 @@ fn claim_name(identity: &Identity, storage: &Storage) -> Option<String> {
     }
 }
 
-/// Directive names are not case-sensitive: two spellings of one would fight each other.
+/// Names in lower case (two spellings of one would fight each other) and lists with single spaces: what a server takes
+/// from its file and what it takes live must be the same text.
 fn normalise(config: &BTreeMap<String, String>, violations: &mut Vec<Violation>) -> BTreeMap<String, String> {
-    let mut normal = BTreeMap::new();
-    for (key, value) in config {
-        let name = key.to_ascii_lowercase();
-        let field = format!("spec.config[{key:?}]");
-        if OWNED_DIRECTIVES.contains(&name.as_str()) {
-            violations.push(violation(&field, "is decided by the operator and cannot be set"));
-        } else if normal.insert(name, value.clone()).is_some() {
-            violations.push(violation(&field, "is given twice in different spellings"));
+    for key in config.keys().filter(|key| OWNED_DIRECTIVES.contains(&key.to_ascii_lowercase().as_str())) {
+        violations.push(violation(
+            &format!("spec.config[{key:?}]"),
+            "is decided by the operator and cannot be set",
+        ));
+    }
+    match Directives::new(config) {
+        Ok(directives) => {
+            directives.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        }
+        Err(error) => {
+            violations.push(violation("spec.config", error.to_string()));
+            BTreeMap::new()
         }
     }
-    normal
 }
 
 fn render(config: &BTreeMap<String, String>, violations: &mut Vec<Violation>) -> String {
-    let mut complete: BTreeMap<String, String> =
-        BASE_DIRECTIVES.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    complete.insert("dir".to_owned(), "/data".to_owned());
-    complete.extend(config.iter().map(|(key, value)| (key.clone(), value.clone())));
-    match valkey::conf::render(&complete) {
+    let base = BASE_DIRECTIVES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let mut complete: BTreeMap<String, String> = base.collect();
+    complete.extend(config.iter().map(|(name, value)| (name.clone(), value.clone())));
+    match conf::render(&complete) {
         Ok(text) => text,
         Err(error) => {
-            violations.push(violation("spec.config", kit::telemetry::chain(&error)));
+            violations.push(violation("spec.config", error.to_string()));
             String::new()
         }
     }
@@ -204,7 +209,6 @@ fn restart_digest(config: &BTreeMap<String, String>) -> String {
 /// Directives that no running server takes, in any version we support: which version runs is not known here, and the
 /// hash must not depend on it.
 pub(super) fn needs_restart(directive: &str) -> bool {
-    use valkey::conf;
     const VERSIONS: [(u32, u32); 2] = [(8, 1), (9, 1)];
     conf::is_file_only(directive)
         || VERSIONS.iter().any(|(major, minor)| {

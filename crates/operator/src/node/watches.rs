@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 use std::future::ready;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use api::keys;
 use futures::stream::BoxStream;
@@ -22,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Caches, Context, Guarded};
-use super::{on_error, reconcile};
+use super::{KIND, on_error, reconcile};
 
 /// Reconciles at the same time: enough to hide slow servers, few enough to be gentle with the API server.
 const CONCURRENCY: u16 = 16;
@@ -30,12 +31,7 @@ const CONCURRENCY: u16 = 16;
 type Changes<K> = BoxStream<'static, Result<K, watcher::Error>>;
 
 /// Run the controller for one namespace, or for all, until `stop`.
-pub(crate) async fn run(
-    client: Client,
-    namespace: Option<String>,
-    metrics: Metrics,
-    stop: CancellationToken,
-) {
+pub async fn run(client: Client, namespace: Option<String>, metrics: Metrics, stop: CancellationToken) {
     let scope = Scope { client: client.clone(), namespace };
     let (stateful_sets, stateful_set_changes) = scope.labelled::<StatefulSet>();
     let (deployments, deployment_changes) = scope.labelled::<Deployment>();
@@ -52,12 +48,12 @@ pub(crate) async fn run(
 
     let watched = Controller::for_stream(node_changes, nodes)
         .with_config(controller::Config::default().concurrency(CONCURRENCY))
-        .watches_stream(stateful_set_changes, |object| instance(&object))
-        .watches_stream(deployment_changes, |object| instance(&object))
-        .watches_stream(pod_changes, |object| instance(&object))
-        .watches_stream(service_changes, |object| instance(&object))
-        .watches_stream(config_map_changes, |object| instance(&object))
-        .watches_stream(claim_changes, |object| instance(&object))
+        .watches_stream(stateful_set_changes, news(&context))
+        .watches_stream(deployment_changes, news(&context))
+        .watches_stream(pod_changes, news(&context))
+        .watches_stream(service_changes, news(&context))
+        .watches_stream(config_map_changes, news(&context))
+        .watches_stream(claim_changes, news(&context))
         .graceful_shutdown_on(stop.cancelled_owned());
     watched
         .run(
@@ -66,7 +62,7 @@ pub(crate) async fn run(
                 context.caches.wait_until_filled().await;
                 reconcile(node, context).await
             },
-            on_error,
+            |node, error, context| on_error(&node, error, &context),
             context,
         )
         .for_each(|result| {
@@ -76,6 +72,19 @@ pub(crate) async fn run(
             ready(())
         })
         .await;
+}
+
+/// Which node an object of kind `K` is news of.
+fn news<K>(context: &Arc<Context>) -> impl Fn(K) -> Option<ObjectRef<Guarded>> + Send + Sync + 'static
+where
+    K: Resource,
+{
+    let context = context.clone();
+    move |object| {
+        let node = instance(&object)?;
+        context.metrics.waiting(KIND, context.queue.enter(node.clone()));
+        Some(node)
+    }
 }
 
 /// Every object of a node has its name in a label, whoever owns the object: a pod belongs to its StatefulSet.

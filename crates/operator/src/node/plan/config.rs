@@ -41,13 +41,16 @@ pub(in super::super) struct ConfigPlan {
 }
 
 impl ConfigPlan {
-    /// Whether the file may be written in this pass. A file for another image stays back until that image may run: the
-    /// old server might be restarted from it.
+    /// Whether the file may be written in this pass. One for another image, or with directives that need a restart,
+    /// stays back until the owner allows it: the old server might be restarted from it.
     pub(super) fn file_may_change(&self, roll: &Roll) -> bool {
         match self.live {
             LiveConfig::Refused(_) | LiveConfig::RefusedBefore(_) => false,
-            LiveConfig::Deferred => !roll.waits_for_owner(),
-            LiveConfig::NotObserved | LiveConfig::Settled(_) | LiveConfig::Set(..) => true,
+            _ if !roll.waits_for_owner() => true,
+            // A server that restarts by itself must not take what its owner has not allowed yet; of a silent one
+            // nobody knows what it would take.
+            LiveConfig::Deferred | LiveConfig::NotObserved => false,
+            LiveConfig::Settled(_) | LiveConfig::Set(..) => self.awaiting_restart.is_empty(),
         }
     }
 }

@@ -206,3 +206,33 @@ fn without_a_server_to_ask_the_file_is_written() {
     assert_eq!(world.plan().config.live, LiveConfig::NotObserved);
     assert_eq!(writes(&world.plan()), ["apply ConfigMap"]);
 }
+
+#[test]
+fn the_file_of_a_roll_that_is_not_allowed_stays_back_while_the_server_is_silent() {
+    let changes: [fn(&mut api::ValkeyNodeSpec); 2] = [
+        |spec| spec.image = "registry.test/valkey:9.2".to_owned(),
+        |spec| {
+            spec.config.insert("databases".to_owned(), "8".to_owned());
+        },
+    ];
+    for change in changes {
+        let mut world = World::settled_with_parent("config: {databases: '4'}");
+        world.change_spec(|spec| {
+            change(spec);
+            spec.config.insert("save".to_owned(), "900 1".to_owned());
+        });
+        world.pod_status(&pods::running_not_ready());
+        assert_eq!(writes(&world.plan()), Vec::<String>::new(), "the old server may be starting from it");
+        world.authorise();
+        assert_eq!(writes(&world.plan()), ["apply ConfigMap", "apply StatefulSet"]);
+    }
+}
+
+#[test]
+fn the_file_waits_with_the_directives_that_need_a_restart() {
+    let mut world = World::settled_with_parent("config: {databases: '4'}");
+    wanting(&mut world, &[("databases", "8")]);
+    assert_eq!(writes(&world.plan()), Vec::<String>::new());
+    world.authorise();
+    assert_eq!(writes(&world.plan()), ["apply ConfigMap", "apply StatefulSet"]);
+}

@@ -58,7 +58,9 @@ fn a_world_that_is_as_wanted_needs_no_write_and_no_step() {
 }
 
 /// Something somebody does to an object, and the write that puts it back.
-type Case = (&'static str, Kind, fn(&mut Value), &'static str);
+type Case = (&'static str, Kind, Meddling, &'static str);
+
+type Meddling = fn(&mut Value);
 
 const DRIFT: [Case; 18] = [
     (
@@ -213,7 +215,7 @@ fn items_are_removed_only_from_the_version_that_was_seen() {
 
 #[test]
 fn what_is_not_ours_is_left_alone() {
-    let untouched: [(&str, fn(&mut Value)); 5] = [
+    let untouched: [(&str, Meddling); 5] = [
         ("annotation", |o| o["metadata"]["annotations"]["other"] = json!("1")),
         ("label", |o| o["metadata"]["labels"]["other"] = json!("1")),
         ("finalizer", |o| o["metadata"]["finalizers"] = json!(["other/x"])),

@@ -15,6 +15,9 @@ use super::super::validate::validate;
 use super::pods;
 use super::world::{SECRET, World, at, node, nothing_done};
 
+/// Something that can be the matter, by what it does to a world.
+type Matter = fn(&mut World);
+
 /// `type reason` of the events from the world's status to this one.
 fn told(world: &World, after: &ValkeyNodeStatus) -> Vec<String> {
     let events = between(&world.status, after);
@@ -51,7 +54,7 @@ fn a_creation_tells_only_that_it_is_ready() {
 
 #[test]
 fn trouble_is_told_once() {
-    let matters: [(&str, fn(&mut World)); 5] = [
+    let matters: [(&str, Matter); 5] = [
         ("Unschedulable", |world| world.pod_status(&pods::unschedulable("no room"))),
         ("ImagePullFailed", |world| world.pod_status(&pods::waiting("ErrImagePull", "not found"))),
         ("CrashLooping", |world| world.pod_status(&pods::crash_looping(1, 1, "Error", "x"))),

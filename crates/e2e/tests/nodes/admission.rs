@@ -1,0 +1,75 @@
+//! What the API server itself accepts and refuses, and that the shipped examples are among the former.
+
+use api::ValkeyNode;
+use api::cases::{self, Case};
+use e2e::{World, world};
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+
+fn object(case: &Case, spec: &Value) -> Value {
+    json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyNode", "metadata": {"name": case.object_name}, "spec": spec})
+}
+
+/// Send the spec as a user would have written it: not through our own types.
+async fn verdict(world: &World, case: &Case) -> Result<(), String> {
+    let resource = kube::core::ApiResource::erase::<ValkeyNode>(&());
+    let api: kube::Api<kube::core::DynamicObject> =
+        kube::Api::namespaced_with(world.client.clone(), &world.namespace, &resource);
+    let parse = |value: Value| serde_json::from_value(value).expect("should be an object");
+    let rehearsal = PostParams { dry_run: true, ..PostParams::default() };
+    let result = match &case.before {
+        None => api.create(&rehearsal, &parse(object(case, &case.spec))).await.map(drop),
+        Some(before) => {
+            let created = api.create(&PostParams::default(), &parse(object(case, before))).await;
+            created.expect("the spec before the update should be fine");
+            let mut next: kube::core::DynamicObject = parse(object(case, &case.spec));
+            let result = loop {
+                next.metadata.resource_version =
+                    api.get(&case.object_name).await.expect("should be there").metadata.resource_version;
+                match api.replace(&case.object_name, &rehearsal, &next).await.map(drop) {
+                    // The operator wrote the status in between.
+                    Err(kube::Error::Api(status)) if status.code == 409 => {}
+                    result => break result,
+                }
+            };
+            api.delete(&case.object_name, &DeleteParams::default()).await.expect("should be deleted");
+            result
+        }
+    };
+    result.map_err(|error| match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    })
+}
+
+#[tokio::test]
+async fn specs_are_accepted_and_refused_by_the_api_server() {
+    world::run("admission", async |world| {
+        for case in cases::valkey_node() {
+            match (case.refused, verdict(world, &case).await) {
+                (None, Ok(())) => {}
+                (Some(part), Err(said)) if said.contains(part) => {}
+                (expected, said) => panic!("{}: expected {expected:?}, got {said:?}", case.name),
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn examples_work() {
+    world::run("examples", async |world| {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        for file in ["valkeynode-minimal.yaml", "valkeynode-full.yaml"] {
+            let path = folder.join(file);
+            world.kubectl(&["apply", "-f", path.to_str().expect("should be text")]).await;
+        }
+        world.wait_ready("minimal").await;
+        world.wait_ready("full").await;
+        assert_eq!(
+            world.exec("valkey-full-0", &["valkey-cli", "config", "get", "appendonly"]).await,
+            "appendonly\nyes"
+        );
+    })
+    .await;
+}
