@@ -2,6 +2,7 @@
 //! acknowledged. Everything here ends a test by a panic that says what was wrong: it is test code throughout.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on must end")]
 
+pub mod bench;
 pub mod crash;
 pub mod creation;
 pub mod nodes;

@@ -166,13 +166,15 @@ fn claim_name(identity: &Identity, storage: &Storage) -> Option<String> {
 /// Names in lower case (two spellings of one would fight each other) and lists with single spaces: what a server takes
 /// from its file and what it takes live must be the same text.
 fn normalise(config: &BTreeMap<String, String>, violations: &mut Vec<Violation>) -> BTreeMap<String, String> {
-    for key in config.keys().filter(|key| OWNED_DIRECTIVES.contains(&key.to_ascii_lowercase().as_str())) {
-        violations.push(violation(
-            &format!("spec.config[{key:?}]"),
-            "is decided by the operator and cannot be set",
-        ));
+    let (owned, free): (BTreeMap<_, _>, BTreeMap<_, _>) = config
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .partition(|(name, _)| OWNED_DIRECTIVES.contains(&name.to_ascii_lowercase().as_str()));
+    for name in owned.keys() {
+        let field = format!("spec.config[{name:?}]");
+        violations.push(violation(&field, "is decided by the operator and cannot be set"));
     }
-    match Directives::new(config) {
+    match Directives::new(&free) {
         Ok(directives) => {
             directives.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
         }

@@ -1,0 +1,46 @@
+//! What is too long for the tests: the operator dies after every single write of a creation, for each workload type.
+//! Prints a table; ends with an error if a row failed.
+
+use std::time::Instant;
+
+use e2e::crash::End;
+use e2e::{World, creation, operator};
+use serde_json::{Value, json};
+
+/// More writes than any creation takes: a run that gets here never settles.
+const TOO_MANY: usize = 60;
+
+#[tokio::main]
+async fn main() {
+    let rows = [
+        ("StatefulSet", json!({})),
+        (
+            "StatefulSet with volume",
+            json!({"persistence": {"size": "32Mi"}, "config": {"maxmemory": "64mb"}}),
+        ),
+        ("Deployment", json!({"workloadType": "Deployment"})),
+        ("Pod with volume", json!({"workloadType": "Pod", "persistence": {"size": "32Mi"}})),
+    ];
+    let world = World::open("campaign").await;
+    operator::scale(&world.client, 0).await;
+    println!("| creation of | crash points | converged | seconds |\n| --- | --- | --- | --- |");
+    for (number, (name, spec)) in rows.into_iter().enumerate() {
+        let begun = Instant::now();
+        let points = every_point(&world, number, spec).await;
+        println!("| {name} | {points} | {points} | {} |", begun.elapsed().as_secs());
+    }
+    operator::scale(&world.client, 2).await;
+    world.close().await;
+}
+
+/// Crash after write 1, 2, 3, … until the creation is over before the operator dies.
+async fn every_point(world: &World, row: usize, spec: Value) -> usize {
+    for point in 1..TOO_MANY {
+        let name = format!("r{row}p{point}");
+        eprintln!("{name}: the operator dies after write {point}");
+        if creation::with_a_crash(world, &name, spec.clone(), point).await == End::Stopped {
+            return point - 1;
+        }
+    }
+    panic!("the operator writes without end")
+}
