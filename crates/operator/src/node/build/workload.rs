@@ -7,7 +7,6 @@ use k8s_openapi::api::apps::v1::{
 };
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::Value;
 
 use super::{Identity, Kind, Wanted};
 
@@ -20,13 +19,7 @@ pub(crate) fn workload(
 ) -> Wanted {
     match workload_type {
         WorkloadType::StatefulSet => {
-            let mut wanted =
-                Wanted::new(Kind::StatefulSet, &stateful_set(identity, update_strategy, template));
-            if update_strategy == UpdateStrategy::OnDelete {
-                // The API server's defaults for RollingUpdate stay when the type changes, and are refused with it.
-                wanted.body["spec"]["updateStrategy"]["rollingUpdate"] = Value::Null;
-            }
-            wanted
+            Wanted::new(Kind::StatefulSet, &stateful_set(identity, update_strategy, template))
         }
         WorkloadType::Deployment => Wanted::new(Kind::Deployment, &deployment(identity, template)),
         WorkloadType::Pod => Wanted::new(Kind::Pod, &pod(identity, template)),

@@ -130,9 +130,6 @@ fn fill_defaults(kind: Kind, object: &mut Value) {
         }
         Kind::ConfigMap => {}
         Kind::StatefulSet => {
-            if spec["updateStrategy"]["type"] == "RollingUpdate" {
-                default(&mut spec["updateStrategy"], "rollingUpdate", json!({"partition": 0}));
-            }
             let keep = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
             default(spec, "persistentVolumeClaimRetentionPolicy", keep);
             pod_defaults(&mut spec["template"]["spec"]);
