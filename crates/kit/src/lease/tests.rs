@@ -224,7 +224,7 @@ async fn slow_answers_do_not_make_two_leaders() {
     let (kept, ended) = first.await.expect("should end");
     let taken = second.await.expect("should win");
     assert!(!kept);
-    assert!(ended < taken, "still leading {:?} after another had taken over", ended - taken);
+    assert!(ended + Duration::from_secs(1) < taken, "ended {ended:?}, taken {taken:?}");
 }
 
 #[tokio::test(start_paused = true)]
