@@ -236,14 +236,16 @@ async fn pod_creation_failure(
 }
 
 /// The ValkeyNode behind an address or a DNS name, else the address itself.
-fn resolve(context: &Context, namespace: &str, host: &str) -> String {
-    if let Some(node) = host.split('.').find_map(names::node_of_workload) {
-        let name = node.strip_suffix("-0").unwrap_or(node);
-        for candidate in [node, name] {
-            if context.caches.nodes.get(&ObjectRef::new(candidate).within(namespace)).is_some() {
-                return candidate.to_owned();
-            }
-        }
+pub(super) fn resolve(context: &Context, namespace: &str, host: &str) -> String {
+    let exists = |node: &str| context.caches.nodes.get(&ObjectRef::new(node).within(namespace)).is_some();
+    // A pod's name ends in its Service's, which is the node's; a Service's name has nothing before it.
+    let mut labels = host.split('.');
+    let (first, second) = (labels.next(), labels.next());
+    let of_label = |label: Option<&str>| label.and_then(names::node_of_workload).map(ToOwned::to_owned);
+    let of_pod = of_label(first).and_then(|name| name.strip_suffix("-0").map(ToOwned::to_owned));
+    let candidates = [of_label(second), of_label(first), of_pod];
+    if let Some(node) = candidates.into_iter().flatten().find(|node| exists(node)) {
+        return node;
     }
     let has_address = |node: &api::ValkeyNode| {
         node.status.as_ref().and_then(|status| status.pod_ip.as_deref()) == Some(host)
@@ -251,7 +253,9 @@ fn resolve(context: &Context, namespace: &str, host: &str) -> String {
     context
         .caches
         .nodes
-        .find(|node| node.0.as_ref().is_ok_and(has_address))
+        .find(|node| {
+            node.meta().namespace.as_deref() == Some(namespace) && node.0.as_ref().is_ok_and(has_address)
+        })
         .and_then(|node| node.meta().name.clone())
         .unwrap_or_else(|| host.to_owned())
 }

@@ -1,14 +1,11 @@
 //! The calls that a plan becomes, against an API server that records them.
 
-use kit::metrics::Metrics;
 use kit::testing::{self, Answer, Call, failure, object};
-use kube::runtime::events::{Recorder, Reporter};
-use kube::runtime::reflector;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
 use super::super::act::{Outcome, act};
-use super::super::context::{Caches, Context};
+use super::observing::Filled;
 use super::pods;
 use super::world::{World, node};
 
@@ -18,17 +15,7 @@ async fn acted(world: &World, answer: fn(&Call) -> Answer) -> (Outcome, Vec<Call
         let answer = answer(&call);
         async move { answer }
     });
-    let caches = Caches {
-        nodes: reflector::store().0,
-        stateful_sets: reflector::store().0,
-        deployments: reflector::store().0,
-        pods: reflector::store().0,
-        services: reflector::store().0,
-        config_maps: reflector::store().0,
-        claims: reflector::store().0,
-    };
-    let recorder = Recorder::new(client.clone(), Reporter { controller: "test".to_owned(), instance: None });
-    let context = Context::new(client, caches, recorder, Metrics::new().0);
+    let context = Filled::default().context(client);
     let outcome = act(&world.desired, &world.node.spec, &world.observed, &world.plan(), &context).await;
     (outcome, calls.all())
 }

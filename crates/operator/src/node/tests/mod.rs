@@ -8,6 +8,7 @@ mod drift;
 mod events;
 mod kubernetes;
 mod objects;
+mod observing;
 mod pods;
 mod roll;
 mod status;
