@@ -20,5 +20,10 @@ cargo test --locked --quiet -p e2e --test nodes -- --test-threads 4
 if [[ "$LOCAL_CLUSTER" == true ]]; then
   step "the whole system, one disturbance after the other"
   cargo test --locked --quiet -p e2e --test disturbances -- --test-threads 1
+  step "the local Kubernetes itself: volumes, faults"
+  cargo test --locked --quiet -p devcluster --features live --test cluster -- --test-threads 1
+  step "the local Kubernetes itself: interrupted starts, warm start, memory (takes the cluster down)"
+  (unset KUBECONFIG; make cluster-down)
+  cargo test --locked --quiet -p devcluster --features live --test lifecycle -- --test-threads 1
 fi
 step "all tests passed"

@@ -19,7 +19,6 @@ const PORTS: [u16; 2] = [6379, 6380];
 const PACKET_PORT: u16 = 7000;
 
 #[test]
-#[ignore = "needs root"]
 fn a_full_disk_refuses_everything_until_it_is_freed() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let disks = Disks::open(folder.path()).expect("the folder is made");
@@ -62,7 +61,6 @@ impl Drop for Group {
 }
 
 #[test]
-#[ignore = "needs root"]
 fn a_frozen_group_stands_still_until_it_is_thawed() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let output = folder.path().join("output");
@@ -168,7 +166,6 @@ impl Drop for Cable {
 }
 
 #[test]
-#[ignore = "needs root"]
 fn packets_are_lost_while_the_fault_is_in_place() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let faults = Faults::open(folder.path()).expect("the folder is made");

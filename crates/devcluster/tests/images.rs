@@ -19,7 +19,6 @@ fn say(program: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-#[ignore = "needs root and a package mirror"]
 fn stock_images_are_built_once() {
     let first = stock_images(&cache()).expect("the images are built");
     assert_eq!(first.len(), StockImage::ALL.len());
@@ -27,7 +26,6 @@ fn stock_images_are_built_once() {
 }
 
 #[test]
-#[ignore = "needs root and a package mirror"]
 fn the_servers_run_on_this_machine_and_speak_tls() {
     for version in ValkeyVersion::ALL {
         let programs = host_programs(&cache(), version).expect("the programs are unpacked");
@@ -87,7 +85,6 @@ impl Drop for Containerd {
 }
 
 #[test]
-#[ignore = "needs root and containerd"]
 fn an_import_brings_the_digest_we_know_to_every_node() {
     let nodes = [Containerd::start(), Containerd::start()];
     let sockets: Vec<_> = nodes.iter().map(Containerd::socket).collect();

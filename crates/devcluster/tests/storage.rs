@@ -44,7 +44,6 @@ fn fill(path: &Path) -> u64 {
 }
 
 #[test]
-#[ignore = "needs root"]
 fn a_disk_is_full_when_it_is_full_grows_while_mounted_and_goes() {
     let directory = Folder::new();
     let disks = Disks::open(directory.path()).expect("the folder is made");
@@ -66,7 +65,6 @@ fn a_disk_is_full_when_it_is_full_grows_while_mounted_and_goes() {
 }
 
 #[test]
-#[ignore = "needs root"]
 fn disks_can_be_unmounted_without_a_cluster_and_mounted_again() {
     let directory = Folder::new();
     let disks = Disks::open(directory.path()).expect("the folder is made");

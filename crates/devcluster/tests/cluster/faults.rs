@@ -43,7 +43,6 @@ fn answers(cli: &str, from: Option<&Pod>, to: &Pod) -> bool {
 }
 
 #[tokio::test]
-#[ignore = "needs root and a cluster"]
 async fn containers_freeze_and_die_and_nodes_lose_each_other() {
     let place = Place::new("faults").await;
     let pods: Api<Pod> = Api::namespaced(place.client.clone(), &place.namespace);

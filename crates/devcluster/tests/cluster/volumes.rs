@@ -91,7 +91,6 @@ fn size(path: &Path) -> u64 {
 }
 
 #[tokio::test]
-#[ignore = "needs root and a cluster"]
 async fn a_claim_gets_a_volume_that_fills_grows_and_goes_or_is_retained() {
     let place = Place::new("storage").await;
     let storage = Storage {

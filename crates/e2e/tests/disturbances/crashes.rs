@@ -18,3 +18,21 @@ async fn a_crash_after_a_write_converges() {
     })
     .await;
 }
+
+/// More nodes than workers: a start that waits for its caches inside the workers would wait forever.
+#[tokio::test]
+async fn an_operator_that_starts_among_many_nodes_looks_at_all_of_them() {
+    world::run("many", async |world| {
+        operator::scale(&world.client, 0).await;
+        for number in 0..40 {
+            world
+                .node(&format!("n{number}"), json!({"nodeSelector": {"example.com/no-such": "machine"}}))
+                .await;
+        }
+        operator::scale(&world.client, 2).await;
+        for number in 0..40 {
+            world.wait_condition(&format!("n{number}"), "Ready", "False", "Unschedulable").await;
+        }
+    })
+    .await;
+}

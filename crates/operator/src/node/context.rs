@@ -1,7 +1,7 @@
 //! What the node controller works with: a client, the caches, and the few things it remembers between passes.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::ValkeyNode;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -35,18 +35,23 @@ pub(super) struct Caches {
 pub(super) struct Queue(Arc<Mutex<HashSet<ObjectRef<Guarded>>>>);
 
 impl Queue {
-    /// There is news; how many wait now.
-    pub(super) fn enter(&self, node: ObjectRef<Guarded>) -> usize {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.insert(node);
-        waiting.len()
+    /// There is news of a node; whether it was not waiting already.
+    pub(super) fn enter(&self, node: ObjectRef<Guarded>) -> bool {
+        self.waiting().insert(node)
     }
 
-    /// A worker looks at it; how many wait now.
-    pub(super) fn leave(&self, node: &ObjectRef<Guarded>) -> usize {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.remove(node);
-        waiting.len()
+    /// A worker looks at a node: news from now on is news again.
+    pub(super) fn leave(&self, node: &ObjectRef<Guarded>) {
+        self.waiting().remove(node);
+    }
+
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting().len()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashSet<ObjectRef<Guarded>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

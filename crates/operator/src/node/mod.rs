@@ -77,7 +77,8 @@ impl Error {
 
 async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Error> {
     let started = Instant::now();
-    context.metrics.waiting(KIND, context.queue.leave(&ObjectRef::from_obj(&*guarded)));
+    context.queue.leave(&ObjectRef::from_obj(&*guarded));
+    context.metrics.waiting(KIND, context.queue.len());
     let result = match &guarded.0 {
         Ok(node) if node.meta().deletion_timestamp.is_some() => Ok(("deleting", Action::await_change())),
         Ok(node) => pass(node, &context).await,

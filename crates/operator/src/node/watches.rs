@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use api::keys;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -20,6 +20,8 @@ use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::{Predicate as _, PredicateConfig, WatchStreamExt as _, predicates, watcher};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Caches, Context, Guarded};
@@ -44,46 +46,83 @@ pub async fn run(client: Client, namespace: Option<String>, metrics: Metrics, st
         Caches { nodes: nodes.clone(), stateful_sets, deployments, pods, services, config_maps, claims };
     let reporter = Reporter { controller: keys::MANAGED_BY_VALUE.to_owned(), instance: None };
     let recorder = Recorder::new(client.clone(), reporter);
-    let context = Context::new(client, caches.clone(), recorder, metrics);
+    let context = Context::new(client, caches, recorder, metrics);
 
-    let watched = Controller::for_stream(node_changes, nodes)
+    // The watches run in tasks of their own, which end with this function: a controller whose workers are all busy
+    // does not look at its inputs, and workers may be waiting for just what a watch brings.
+    let mut watches = JoinSet::new();
+    let (known, known_nodes) = mpsc::unbounded_channel();
+    let (called, calls) = mpsc::unbounded_channel();
+    watches.spawn(tell_of_nodes(node_changes, known));
+    watches.spawn(tell_of_objects(stateful_set_changes, context.clone(), called.clone()));
+    watches.spawn(tell_of_objects(deployment_changes, context.clone(), called.clone()));
+    watches.spawn(tell_of_objects(pod_changes, context.clone(), called.clone()));
+    watches.spawn(tell_of_objects(service_changes, context.clone(), called.clone()));
+    watches.spawn(tell_of_objects(config_map_changes, context.clone(), called.clone()));
+    watches.spawn(tell_of_objects(claim_changes, context.clone(), called));
+    // A reconcile that reads a cache before it is filled would see a world without objects.
+    tokio::select! {
+        () = stop.cancelled() => return,
+        () = context.caches.wait_until_filled() => {}
+    }
+
+    Controller::for_stream(received(known_nodes), nodes)
         .with_config(controller::Config::default().concurrency(CONCURRENCY))
-        .watches_stream(stateful_set_changes, news(&context))
-        .watches_stream(deployment_changes, news(&context))
-        .watches_stream(pod_changes, news(&context))
-        .watches_stream(service_changes, news(&context))
-        .watches_stream(config_map_changes, news(&context))
-        .watches_stream(claim_changes, news(&context))
-        .graceful_shutdown_on(stop.cancelled_owned());
-    watched
-        .run(
-            move |node, context| async move {
-                // A reconcile that reads a cache before it is filled would see a world without objects.
-                context.caches.wait_until_filled().await;
-                reconcile(node, context).await
-            },
-            |node, error, context| on_error(&node, error, &context),
-            context,
-        )
-        .for_each(|result| {
-            if let Err(controller::Error::QueueError(error)) = &result {
-                tracing::warn!(error = %kit::telemetry::chain(error), "a watch failed and is being restarted");
-            }
-            ready(())
-        })
+        .reconcile_on(received(calls))
+        .graceful_shutdown_on(stop.cancelled_owned())
+        .run(reconcile, |node, error, context| on_error(&node, error, &context), context)
+        .for_each(|_| ready(()))
         .await;
 }
 
-/// Which node an object of kind `K` is news of.
-fn news<K>(context: &Arc<Context>) -> impl Fn(K) -> Option<ObjectRef<Guarded>> + Send + Sync + 'static
+fn received<T>(receiver: mpsc::UnboundedReceiver<T>) -> impl Stream<Item = T> + Send
 where
-    K: Resource,
+    T: Send + 'static,
 {
-    let context = context.clone();
-    move |object| {
-        let node = instance(&object)?;
-        context.metrics.waiting(KIND, context.queue.enter(node.clone()));
-        Some(node)
+    stream::unfold(receiver, |mut receiver| async move { receiver.recv().await.map(|item| (item, receiver)) })
+}
+
+/// Pass nodes on to the controller.
+async fn tell_of_nodes(
+    mut changes: Changes<Guarded>,
+    tell: mpsc::UnboundedSender<Result<Guarded, watcher::Error>>,
+) {
+    while let Some(change) = changes.next().await {
+        if let Err(error) = &change {
+            tracing::warn!(error = %kit::telemetry::chain(error), "the watch of nodes failed and is being restarted");
+        }
+        if tell.send(change).is_err() {
+            return;
+        }
+    }
+}
+
+/// Call the controller for the node that an object belongs to. A node that waits already is not called again, so that
+/// the channel never holds more than one call per node.
+async fn tell_of_objects<K>(
+    mut changes: Changes<K>,
+    context: Arc<Context>,
+    call: mpsc::UnboundedSender<ObjectRef<Guarded>>,
+) where
+    K: Resource<DynamicType = ()> + Send + 'static,
+{
+    while let Some(change) = changes.next().await {
+        let node = match &change {
+            Ok(object) => instance(object),
+            Err(error) => {
+                let kind = K::kind(&());
+                tracing::warn!(error = %kit::telemetry::chain(error), %kind, "a watch failed and is being restarted");
+                None
+            }
+        };
+        if let Some(node) = node
+            && context.queue.enter(node.clone())
+        {
+            context.metrics.waiting(KIND, context.queue.len());
+            if call.send(node).is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -158,6 +197,7 @@ impl Caches {
     async fn wait_until_filled(&self) {
         // An error here means that the watch has ended with the program.
         let _ = futures::join!(
+            self.nodes.wait_until_ready(),
             self.stateful_sets.wait_until_ready(),
             self.deployments.wait_until_ready(),
             self.pods.wait_until_ready(),
