@@ -240,11 +240,13 @@ pub(super) fn resolve(context: &Context, namespace: &str, host: &str) -> String 
     let exists = |node: &str| context.caches.nodes.get(&ObjectRef::new(node).within(namespace)).is_some();
     // A pod's name ends in its Service's, which is the node's; a Service's name has nothing before it.
     let mut labels = host.split('.');
-    let (first, second) = (labels.next(), labels.next());
+    let (first, second, third) = (labels.next(), labels.next(), labels.next());
     let of_label = |label: Option<&str>| label.and_then(names::node_of_workload).map(ToOwned::to_owned);
     let of_pod = of_label(first).and_then(|name| name.strip_suffix("-0").map(ToOwned::to_owned));
+    // `<service>.<namespace>…` or `<pod>.<service>.<namespace>…`; a bare name is of our own namespace.
+    let is_here = second.is_none_or(|label| label == namespace) || third == Some(namespace);
     let candidates = [of_label(second), of_label(first), of_pod];
-    if let Some(node) = candidates.into_iter().flatten().find(|node| exists(node)) {
+    if is_here && let Some(node) = candidates.into_iter().flatten().find(|node| exists(node)) {
         return node;
     }
     let has_address = |node: &api::ValkeyNode| {

@@ -116,10 +116,18 @@ fn pod_trouble(desired: &Desired, observed: &Observed, before: &ValkeyNodeStatus
     };
     // "Not ready any more" speaks of this pod, not of one that had the node's name before.
     let same_pod = before.pod_name == pod.meta().name && before.pod_ip.is_some();
-    let not_ready: &'static str = NodeReason::PodNotReady.into();
-    let known_lost =
-        before.condition(NodeCondition::Ready).is_some_and(|condition| condition.reason == not_ready);
-    diagnose(pod, same_pod && (before.ready || known_lost))
+    let before_ready = before.condition(NodeCondition::Ready).filter(|_| same_pod);
+    let was = |reason: NodeReason| {
+        before_ready.is_some_and(|condition| condition.reason == Into::<&str>::into(reason))
+    };
+    let trouble = diagnose(pod, same_pod && (before.ready || was(NodeReason::PodNotReady)))?;
+    // Between two crashes a server runs for a moment: that is no news.
+    match before_ready {
+        Some(known) if was(NodeReason::CrashLooping) && trouble.reason == NodeReason::PodStarting => {
+            Some(Diagnosis { reason: NodeReason::CrashLooping, message: known.message.clone(), failed: true })
+        }
+        _ => Some(trouble),
+    }
 }
 
 fn ready(observed: &Observed, trouble: Option<&Diagnosis>) -> NodeAssessment {

@@ -250,6 +250,18 @@ fn a_new_pod_is_starting_and_not_lost() {
 }
 
 #[test]
+fn a_server_that_runs_for_a_moment_between_two_crashes_is_no_news() {
+    let mut world = World::settled("{}");
+    world.pod_status(&pods::crash_looping(3, 1, "Error", "bad directive"));
+    let crashed = world.pass_without_writes();
+    assert_eq!(line(&crashed, NodeCondition::Ready), "False/CrashLooping");
+    world.status = crashed.clone();
+    world.pod_status(&pods::running_not_ready());
+    let between = world.pass_without_writes();
+    assert_eq!(condition(&between, NodeCondition::Ready), condition(&crashed, NodeCondition::Ready));
+}
+
+#[test]
 fn the_replica_of_the_stateful_set_explains_itself() {
     let mut world = World::settled("{}");
     world.meddle(Kind::StatefulSet, |set| set["status"]["readyReplicas"] = json!(0));
