@@ -101,11 +101,17 @@ impl World {
 
     /// Where a node's server can be reached from the test.
     pub async fn server(&self, name: &str) -> Target {
-        let ClusterTarget::Local(_) = self.target else {
-            panic!("tests that talk to servers need the pod network: they run on the local cluster only")
-        };
-        let address = self.status(name).await.pod_ip.expect("should have an address");
-        Target::tcp(address, api::names::SERVER_PORT)
+        let status = self.status(name).await;
+        match &self.target {
+            ClusterTarget::Local(_) => {
+                Target::tcp(status.pod_ip.expect("should have an address"), api::names::SERVER_PORT)
+            }
+            // The pod network of another cluster is out of reach; its API server is not.
+            ClusterTarget::External(_) => {
+                let pod = status.pod_name.expect("should know its pod");
+                Target::tcp("127.0.0.1", self.forward(&pod, api::names::SERVER_PORT).await)
+            }
+        }
     }
 
     /// Events about an object, as `reason: message`.

@@ -3,7 +3,8 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Once;
+use std::process::Stdio;
+use std::sync::{Arc, Once};
 
 use devcluster::{Cluster, Target};
 use futures::FutureExt as _;
@@ -11,7 +12,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
 
 /// See the module.
 #[derive(Clone)]
@@ -22,6 +25,8 @@ pub struct World {
     pub namespace: String,
     /// Which cluster it is.
     pub target: Target,
+    /// Open ways to ports of pods; they end with the test.
+    forwards: Arc<Mutex<Vec<Child>>>,
 }
 
 /// Run a test in a world of its own.
@@ -52,7 +57,7 @@ impl World {
         let short: String = name.chars().take(40).collect::<String>().replace('_', "-");
         let moment = jiff::Timestamp::now().as_millisecond() % 10_000_000;
         let namespace = format!("{}-{moment}", short.trim_matches('-'));
-        let world = Self { client, namespace, target };
+        let world = Self { client, namespace, target, forwards: Arc::default() };
         world.create_namespace().await;
         world
     }
@@ -100,14 +105,7 @@ impl World {
 
     /// Run kubectl; whether it succeeded, and what it printed.
     pub async fn try_kubectl(&self, arguments: &[&str]) -> (bool, String) {
-        let mut kubectl = match &self.target {
-            Target::Local(cluster) => cluster.kubectl(),
-            Target::External(path) => {
-                let mut command = Command::new("kubectl");
-                command.env("KUBECONFIG", path).kill_on_drop(true);
-                command
-            }
-        };
+        let mut kubectl = self.kubectl_command();
         let output = kubectl
             .args(["-n", &self.namespace])
             .args(arguments)
@@ -117,6 +115,34 @@ impl World {
         let text =
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         (output.status.success(), text)
+    }
+
+    fn kubectl_command(&self) -> Command {
+        match &self.target {
+            Target::Local(cluster) => cluster.kubectl(),
+            Target::External(path) => {
+                let mut command = Command::new("kubectl");
+                command.env("KUBECONFIG", path).kill_on_drop(true);
+                command
+            }
+        }
+    }
+
+    /// Make a port of a pod reachable on this machine; returns the port here.
+    pub async fn forward(&self, pod: &str, port: u16) -> u16 {
+        let mut child = self
+            .kubectl_command()
+            .args(["-n", &self.namespace, "port-forward", &format!("pod/{pod}"), &format!(":{port}")])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kubectl should start");
+        let output = child.stdout.take().expect("its output should be ours");
+        let line = BufReader::new(output).lines().next_line().await.expect("should read").unwrap_or_default();
+        // `Forwarding from 127.0.0.1:40123 -> 6379`
+        let local = line.split_once("127.0.0.1:").and_then(|(_, rest)| rest.split_once(' '));
+        let local = local.and_then(|(port, _)| port.parse().ok());
+        self.forwards.lock().await.push(child);
+        local.unwrap_or_else(|| panic!("kubectl port-forward said {line:?}"))
     }
 
     /// Run a command in the server's container of a pod.

@@ -9,6 +9,7 @@ mod crds;
 mod examples;
 mod manifests;
 mod output;
+mod promises;
 mod yaml;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ struct Args {
 enum Task {
     /// Write every generated file into the tree.
     Generate,
-    /// Fail if a generated file is not current, if a CRD lost something stored objects may use, or if a pure file does I/O.
+    /// Fail if a generated file is not current, if a CRD lost something stored objects may use, if a pure file does I/O, or if
+    /// a promised test does not exist.
     Check,
 }
 
@@ -61,8 +63,11 @@ fn check(root: &Path, files: &[output::Generated]) -> Result<()> {
     let mut problems = output::stale(root, files);
     problems.extend(compatibility::problems(root)?);
     problems.extend(architecture::problems(root)?);
+    problems.extend(promises::problems(root)?);
     if problems.is_empty() {
-        println!("generated files are current, CRDs are compatible, pure files are pure");
+        println!(
+            "generated files are current, CRDs are compatible, pure files are pure, promised tests exist"
+        );
         return Ok(());
     }
     for problem in &problems {

@@ -64,6 +64,13 @@ async fn containers_freeze_and_die_and_nodes_lose_each_other() {
     let side = |number| Side::from(&place.cluster.layout().node(number));
     eventually("the first answer", async || answers(&cli, Some(&one), &two).then_some(())).await;
 
+    let printed =
+        place.cluster.run_in_pod(&place.namespace, "server-1", "server", &["valkey-cli", "ping"]).await;
+    assert_eq!(printed.expect("the command runs").trim(), "PONG");
+    let mut log = place.cluster.follow_log(&place.namespace, "server-1", "server").expect("the log is there");
+    let line = tokio::time::timeout(super::PATIENCE, log.next()).await.expect("a line in time");
+    assert!(line.expect("the log can be read").is_some_and(|line| line.contains("Valkey")));
+
     let group = ContainerGroup::of(&two, "server").expect("the container has a group");
     let frozen = faults.begin(Fault::Freeze(Freeze { group: group.folder.clone() })).expect("it freezes");
     assert!(!answers(&cli, None, &two) && answers(&cli, None, &one));
