@@ -33,6 +33,14 @@ fn start_and_cut_off(folder: &Path, after: Duration) {
     starting.wait().expect("it has ended");
 }
 
+/// From the last line of the status: `all  932 MiB (RSS 1967 MiB)`.
+fn resident_mebibytes(status: &str) -> u64 {
+    let total =
+        status.lines().rev().find_map(|line| line.strip_prefix("all")).expect("a line with the total");
+    let (_, resident) = total.split_once("RSS ").expect("resident memory");
+    resident.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
 #[test]
 fn an_interrupted_start_leaves_the_machine_clean() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -68,6 +76,8 @@ fn a_warm_start_is_quick_small_and_can_be_repeated() {
 
     let status = succeeds(folder.path(), &["status"]);
     println!("started in {took:?}\n{status}");
+    let mebibytes = resident_mebibytes(&status);
+    assert!(mebibytes <= 2560, "three nodes take {mebibytes} MiB");
     succeeds(folder.path(), &["down"]);
     assert_eq!(succeeds(folder.path(), &["check-clean"]).trim(), "");
 }
