@@ -34,6 +34,7 @@ lint: deny ## Check formatting, lints, dependencies, generated files, CRD compat
 
 .PHONY: deny
 deny: $(DENY)
+	cargo fetch --locked --quiet
 	$(DENY) --offline check --hide-inclusion-graph bans licenses sources
 
 $(DENY):

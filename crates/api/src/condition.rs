@@ -79,6 +79,8 @@ pub enum NodeReason {
     TlsFailed,
     /// The server is loading its data from disk and does not answer commands yet.
     ServerLoading,
+    /// The server runs a script or function that does not end, and answers nothing else.
+    ServerBusy,
     /// The server reports a version older than 8.1, or none: it is observed, but nothing is promised.
     UnsupportedVersion,
     /// Everything is as the spec asks.

@@ -133,7 +133,7 @@ impl Objects {
         pointers: &[String],
     ) -> Result<(), Error> {
         let mut operations =
-            vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": resource_version})];
+            vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version})];
         operations.extend(pointers.iter().map(|pointer| json!({"op": "remove", "path": pointer})));
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         let patch = JsonPatch(Value::Array(operations));
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             call.body,
             json!([
-                {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
                 {"op": "remove", "path": "/spec/volumes/2"},
                 {"op": "remove", "path": "/spec/volumes/1"},
             ])

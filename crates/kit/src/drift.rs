@@ -118,6 +118,8 @@ fn collect_foreign(desired: &Value, live: &Value, pointer: &str, found: &mut Vec
         ("imagePullSecrets", &["name"]),
         ("topologySpreadConstraints", &["topologyKey"]),
     ];
+    // Whole fields of a container that change what it runs.
+    const FIELDS: [&str; 2] = ["args", "envFrom"];
     let (Value::Object(wanted), Value::Object(present)) = (desired, live) else { return };
     for (key, there) in present {
         let below = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
@@ -139,6 +141,8 @@ fn collect_foreign(desired: &Value, live: &Value, pointer: &str, found: &mut Vec
             }
         } else if let Some(asked) = asked {
             collect_foreign(asked, there, &below, found);
+        } else if FIELDS.contains(&key.as_str()) {
+            found.push(below);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! The decision is a pure function of the Lease, who we are, and how long *we* have seen the Lease unchanged: clocks
 //! of different machines are never compared.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -60,21 +61,34 @@ pub fn decide(lease: Option<&LeaseSpec>, me: &str, unchanged_for: Duration) -> D
 
 /// A candidate for the leadership.
 pub struct Candidate {
-    client: Client,
     api: Api<Lease>,
     name: String,
     identity: String,
+    /// When the write that took the Lease was sent: for the others it counts from then.
+    taken: Mutex<Option<Instant>>,
 }
 
 impl Candidate {
     /// `identity` must be unique per process: the pod's name.
     pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Self {
         Self {
-            api: Api::namespaced(client.clone(), namespace),
-            client,
+            api: Api::namespaced(client, namespace),
             name: name.to_owned(),
             identity: identity.to_owned(),
+            taken: Mutex::default(),
         }
+    }
+
+    /// Wait until the API server answers. Returns `false` if `stop` came first.
+    pub async fn reach(&self, stop: &CancellationToken) -> bool {
+        while let Err(error) = self.read().await {
+            tracing::warn!(error = %error, lease = %self.name, "the API server does not answer yet");
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep(RETRY_EVERY) => {}
+            }
+        }
+        !stop.is_cancelled()
     }
 
     /// Wait until the Lease is ours. Returns `false` if `stop` came first.
@@ -106,13 +120,19 @@ impl Candidate {
                 since.elapsed(),
             ) {
                 Decision::Wait(rest) => pause = rest,
-                Decision::Take | Decision::Renew => match self.write(lease, Some(&self.identity)).await {
-                    Ok(()) => return true,
-                    Err(error) => {
-                        tracing::debug!(error = %error, "another candidate was faster");
-                        pause = RETRY_EVERY;
+                Decision::Take | Decision::Renew => {
+                    let asked = Instant::now();
+                    match self.write(lease, Some(&self.identity)).await {
+                        Ok(()) => {
+                            *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+                            return true;
+                        }
+                        Err(error) => {
+                            tracing::debug!(error = %error, "another candidate was faster");
+                            pause = RETRY_EVERY;
+                        }
                     }
-                },
+                }
             }
         }
     }
@@ -120,7 +140,8 @@ impl Candidate {
     /// Keep renewing until `stop`, or until the leadership is lost. After `true` (stopped) the Lease is released, so
     /// that the next candidate starts at once; after `false` the caller must stop acting immediately.
     pub async fn hold(&self, stop: &CancellationToken) -> bool {
-        let mut renewed = Instant::now();
+        let taken = *self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut renewed = taken.unwrap_or_else(Instant::now);
         let mut pause = RENEW_EVERY;
         loop {
             tokio::select! {
@@ -158,11 +179,6 @@ impl Candidate {
         {
             tracing::warn!(error = %error, lease = %self.name, "failed to release the lease");
         }
-    }
-
-    /// The client of this candidate.
-    pub fn client(&self) -> &Client {
-        &self.client
     }
 
     async fn read(&self) -> kube::Result<Option<Lease>> {

@@ -40,6 +40,12 @@ pub enum Error {
     /// The crypto provider was already chosen.
     #[snafu(display("failed to choose the TLS implementation"))]
     Crypto,
+    /// Nobody could ask how we are.
+    #[snafu(display("failed to serve health and metrics"))]
+    Http {
+        /// Why.
+        source: serve::Error,
+    },
     /// The leadership was lost: going on could mean that two replicas act.
     #[snafu(display("failed to keep the leadership"))]
     LostLeadership,
@@ -53,19 +59,35 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let client = connect(&metrics).await?;
     let readiness = Readiness::default();
     let http = tokio::spawn(serve::run(args.http_address, readiness.clone(), registry, stop.clone()));
+    tokio::select! {
+        // Without it the kubelet would end us, and nobody would know why.
+        Ok(Err(source)) = http => Err(Error::Http { source }),
+        result = work(&args, client, metrics, readiness, &stop) => {
+            stop.cancel();
+            result
+        }
+    }
+}
+
+/// Lead when it is our turn.
+async fn work(
+    args: &Args,
+    client: Client,
+    metrics: Metrics,
+    readiness: Readiness,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let candidate = Candidate::new(client.clone(), &args.namespace, LEASE, &args.identity);
+    if !candidate.reach(stop).await {
+        return Ok(());
+    }
     // A replica that waits for the leadership is as ready as the leader: it can take over at any time.
     readiness.set(true);
-
-    let candidate = Candidate::new(client.clone(), &args.namespace, LEASE, &args.identity);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), identity = %args.identity, "waiting for the leadership");
-    if candidate.acquire(&stop).await {
+    if candidate.acquire(stop).await {
         tracing::info!(scopes = ?args.scopes(), "leading");
         metrics.leader.set(1);
-        lead(&args, &client, &metrics, &candidate, &stop).await?;
-    }
-    stop.cancel();
-    if let Ok(Err(error)) = http.await {
-        tracing::warn!(error = %kit::telemetry::chain(&error), "the HTTP server had stopped");
+        lead(args, &client, &metrics, &candidate, stop).await?;
     }
     tracing::info!("stopped");
     Ok(())

@@ -1,5 +1,6 @@
 //! What the program can be told from outside: the only place that reads flags and environment.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use clap::Parser;
@@ -39,6 +40,8 @@ impl Args {
             .filter(|name| !name.is_empty())
             .map(|name| Some(name.to_owned()))
             .collect();
-        if named.is_empty() { vec![None] } else { named }
+        // Two controllers in one namespace would fight each other.
+        let named: BTreeSet<Option<String>> = named.into_iter().collect();
+        if named.is_empty() { vec![None] } else { named.into_iter().collect() }
     }
 }

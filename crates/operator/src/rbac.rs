@@ -7,6 +7,8 @@ pub struct Rule {
     pub group: &'static str,
     /// Resources in the plural.
     pub resources: &'static [&'static str],
+    /// Only objects of these names; empty for all.
+    pub names: &'static [&'static str],
     /// Verbs.
     pub verbs: &'static [&'static str],
     /// Why the operator needs this.
@@ -18,54 +20,63 @@ pub const WATCHED: &[Rule] = &[
     Rule {
         group: "valkey.io",
         resources: &["valkeynodes"],
-        verbs: &["get", "list", "watch"],
+        names: &[],
+        verbs: &["list", "watch"],
         why: "reads what users and the other kinds ask for",
     },
     Rule {
         group: "valkey.io",
         resources: &["valkeynodes/status"],
+        names: &[],
         verbs: &["patch"],
         why: "writes what it sees of them; never their spec",
     },
     Rule {
         group: "valkey.io",
         resources: &["valkeynodes/finalizers"],
+        names: &[],
         verbs: &["update"],
         why: "sets owner references with blockOwnerDeletion, where the cluster enforces that permission",
     },
     Rule {
         group: "apps",
         resources: &["statefulsets", "deployments"],
+        names: &[],
         verbs: &["get", "list", "watch", "create", "patch"],
         why: "runs each node's workload; deletion is the garbage collector's",
     },
     Rule {
         group: "",
         resources: &["pods"],
+        names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
         why: "sees whether a node's pod is ready; makes and replaces the pods of nodes with workloadType Pod",
     },
     Rule {
         group: "",
         resources: &["services", "configmaps", "persistentvolumeclaims"],
+        names: &[],
         verbs: &["get", "list", "watch", "create", "patch"],
         why: "gives each node its DNS name, its configuration and its volume; deletion is the garbage collector's",
     },
     Rule {
         group: "",
         resources: &["secrets"],
+        names: &[],
         verbs: &["get"],
         why: "reads the password and the certificates that spec.access names, one by one; it can neither list nor watch Secrets",
     },
     Rule {
         group: "",
         resources: &["events"],
+        names: &[],
         verbs: &["list"],
         why: "a StatefulSet says only in events why it cannot create its pod; the reason is shown in a condition",
     },
     Rule {
         group: "events.k8s.io",
         resources: &["events"],
+        names: &[],
         verbs: &["create", "patch"],
         why: "tells of transitions; a repeated one is counted up",
     },
@@ -76,12 +87,14 @@ pub const OWN_NAMESPACE: &[Rule] = &[
     Rule {
         group: "coordination.k8s.io",
         resources: &["leases"],
+        names: &[],
         verbs: &["create"],
         why: "makes the Lease of the leader election; creation cannot be limited to a name",
     },
     Rule {
         group: "coordination.k8s.io",
         resources: &["leases"],
+        names: &["valkey-operator"],
         verbs: &["get", "list", "watch", "update"],
         why: "takes, renews and releases the Lease, and sees at once when another replica releases it",
     },

@@ -76,7 +76,11 @@ fn role(kind: &str, metadata: &Value, rules: &[Rule]) -> String {
     let mut text = yaml::print(&head);
     text.push_str("rules:\n");
     for rule in rules {
-        let value = json!([{"apiGroups": [rule.group], "resources": rule.resources, "verbs": rule.verbs}]);
+        let mut fields = json!({"apiGroups": [rule.group], "resources": rule.resources, "verbs": rule.verbs});
+        if !rule.names.is_empty() {
+            fields["resourceNames"] = json!(rule.names);
+        }
+        let value = json!([fields]);
         text.push_str(&format!("# {}\n{}", rule.why, yaml::print(&value)));
     }
     text

@@ -69,6 +69,9 @@ pub struct ValkeyNodeStatus {
     /// The directives the running server is known to work with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_config: Option<RunningConfig>,
+    /// Hash of the directives that the server refused: they are kept out of the file it starts from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_config: Option<String>,
     /// See the list of conditions and reasons in the documentation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]

@@ -57,8 +57,12 @@ pub(super) async fn act(
         return outcome;
     }
     outcome.config = set_config(desired, spec, observed, plan, context).await;
-    if matches!(outcome.config, ConfigOutcome::Refused(_) | ConfigOutcome::Failed(_)) {
-        return outcome;
+    let file_waits = plan.writes_after_config.iter().any(Write::is_file);
+    match outcome.config {
+        ConfigOutcome::Refused(_) => return outcome,
+        // The pod must not be replaced before the file that it starts from is there.
+        ConfigOutcome::Failed(_) if file_waits => return outcome,
+        _ => {}
     }
     if !write_all(desired, &plan.writes_after_config, context, &mut outcome).await {
         return outcome;
@@ -101,10 +105,13 @@ async fn perform(
     let (kind, name) = match write {
         Write::Apply { wanted, create, because } => {
             let objects = objects(wanted.kind, &context.client, namespace);
-            if *create && let Some(collision) = taken(desired, wanted, &objects).await? {
+            let holder = if *create { held_by(desired, wanted, &objects).await? } else { Holder::Us };
+            if let Holder::Other(collision) = holder {
                 return Ok(Performed::Taken(collision));
             }
-            objects.apply(&wanted.name, manager, &wanted.body, !create).await?;
+            // Without force nothing is taken from anybody who was faster; what is ours is ours by force.
+            let force = matches!(holder, Holder::Us);
+            objects.apply(&wanted.name, manager, &wanted.body, force).await?;
             if !create {
                 tracing::info!(kind = wanted.kind.name(), object = %wanted.name, ?because, "updated");
             }
@@ -124,18 +131,21 @@ async fn perform(
     Ok(Performed::Written(format!("{} {name}", kind.name())))
 }
 
-/// The caches hold only objects with our label: before something is created, whoever has the name is asked for.
-async fn taken(
-    desired: &Desired,
-    wanted: &Wanted,
-    objects: &Objects,
-) -> Result<Option<Collision>, kit::apply::Error> {
-    let Some(meta) = objects.holder(&wanted.name).await? else { return Ok(None) };
+enum Holder {
+    Nobody,
+    Us,
+    Other(Collision),
+}
+
+/// The caches hold only objects with our label: before something is created, whoever has the name is asked for. It may
+/// be our own object, from which somebody took the label.
+async fn held_by(desired: &Desired, wanted: &Wanted, objects: &Objects) -> Result<Holder, kit::apply::Error> {
+    let Some(meta) = objects.holder(&wanted.name).await? else { return Ok(Holder::Nobody) };
     let ours = match wanted.kind {
         Kind::PersistentVolumeClaim => is_my_claim(&meta, &desired.identity),
         _ => controlled_by(&meta, Some(&desired.identity.uid)),
     };
-    Ok((!ours).then(|| collision(wanted.kind, &wanted.name, &meta)))
+    Ok(if ours { Holder::Us } else { Holder::Other(collision(wanted.kind, &wanted.name, &meta)) })
 }
 
 async fn set_config(

@@ -45,6 +45,8 @@ pub use watches::run;
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How soon a node is looked at after something was just written: the watches usually call earlier.
 const LOOK_SOON: Duration = Duration::from_secs(2);
+/// Longest time one event may take: it is told, not negotiated.
+const PUBLISH_WITHIN: Duration = Duration::from_secs(5);
 /// Name of this controller in metrics.
 const KIND: &str = "ValkeyNode";
 
@@ -82,8 +84,9 @@ async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Actio
     let result = match &guarded.0 {
         Ok(node) if node.meta().deletion_timestamp.is_some() => Ok(("deleting", Action::await_change())),
         Ok(node) => pass(node, &context).await,
-        Err(error) => {
-            tracing::error!(node = %guarded.name_any(), error = %error, "the object cannot be read; it is left alone");
+        // Its text would quote what it could not read, which may be a secret.
+        Err(_) => {
+            tracing::error!(node = %guarded.name_any(), "the object does not fit the types of this version; it is left alone");
             Ok(("unreadable", Action::await_change()))
         }
     };
@@ -108,7 +111,7 @@ async fn pass(node: &ValkeyNode, context: &Context) -> Result<(&'static str, Act
             return Ok(("invalid", Action::await_change()));
         }
     };
-    let observed = observe::observe(&desired, &node.spec, context).await;
+    let observed = observe::observe(&desired, &node.spec, &before, context).await;
     let plan = plan::plan(&desired, &observed, &before);
     let outcome = act::act(&desired, &node.spec, &observed, &plan, context).await;
     let after = status::status(&desired, &observed, &plan, &outcome, &before, Timestamp::now());
@@ -159,8 +162,14 @@ async fn report(
     .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
     .context(WriteStatusSnafu { node: &name })?;
     for event in events::between(before, after) {
-        if let Err(error) = context.recorder.publish(&event, &node.object_ref(&())).await {
-            tracing::warn!(error = %kit::telemetry::chain(&error), reason = %event.reason, "failed to publish an event");
+        let about = node.object_ref(&());
+        let published = context.recorder.publish(&event, &about);
+        match tokio::time::timeout(PUBLISH_WITHIN, published).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error = %kit::telemetry::chain(&error), reason = %event.reason, "failed to publish an event");
+            }
+            Err(_) => tracing::warn!(reason = %event.reason, "failed to publish an event in time"),
         }
     }
     Ok(())
@@ -170,12 +179,12 @@ fn on_error(guarded: &Guarded, error: &Error, context: &Context) -> Action {
     let category = error.category();
     context.metrics.failures.get_or_create(&kit::metrics::Failure { kind: KIND, error: category }).inc();
     let node = guarded.name_any();
-    if category == "conflict" {
-        // Somebody wrote in between; looking again is all there is to do.
-        tracing::debug!(%node, error = %kit::telemetry::chain(error), "conflict");
-        return Action::requeue(Duration::from_millis(250));
-    }
     let wait = context.backoff.failed(ObjectRef::from_obj(guarded));
+    if category == "conflict" {
+        // Somebody wrote in between: looking again soon is all there is to do, unless it happens again and again.
+        tracing::debug!(%node, error = %kit::telemetry::chain(error), "conflict");
+        return Action::requeue(wait / 4);
+    }
     tracing::warn!(%node, error = %kit::telemetry::chain(error), retry_in = ?wait, "reconcile failed");
     Action::requeue(wait)
 }

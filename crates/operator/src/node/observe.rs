@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::condition::NodeCondition;
 use api::node::WorkloadType;
 use api::{keys, names};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Service};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use kube::api::{Api, ListParams};
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -54,7 +55,12 @@ pub(super) struct Observed {
 }
 
 /// Look at everything that belongs to a node.
-pub(super) async fn observe(desired: &Desired, spec: &api::ValkeyNodeSpec, context: &Context) -> Observed {
+pub(super) async fn observe(
+    desired: &Desired,
+    spec: &api::ValkeyNodeSpec,
+    before: &api::ValkeyNodeStatus,
+    context: &Context,
+) -> Observed {
     let identity = &desired.identity;
     let mut observed = Observed::default();
     from_caches(desired, context, &mut observed);
@@ -66,8 +72,12 @@ pub(super) async fn observe(desired: &Desired, spec: &api::ValkeyNodeSpec, conte
         }
     }
     if observed.pod.is_none() {
+        observed.pod = unlabelled_pod(context, identity, observed.workload.as_ref()).await;
+    }
+    if observed.pod.is_none() {
+        let since = not_ready_since(before);
         observed.pod_creation_failure =
-            pod_creation_failure(context, identity, observed.workload.as_ref()).await;
+            pod_creation_failure(context, identity, observed.workload.as_ref(), since).await;
     }
     if let Some(address) = observed.pod.as_deref().and_then(ready_address) {
         observed.server =
@@ -205,12 +215,31 @@ fn ready_address(pod: &Pod) -> Option<&str> {
     status.pod_ip.as_deref().filter(|_| ready && !going)
 }
 
+/// Somebody may have taken our label from the pod: the caches lose it, the StatefulSet does not.
+async fn unlabelled_pod(
+    context: &Context,
+    identity: &Identity,
+    workload: Option<&Workload>,
+) -> Option<Arc<Pod>> {
+    let Some(Workload::StatefulSet(set)) = workload else { return None };
+    let name = names::pod(&identity.name);
+    let pod = kit::apply::get::<Pod>(&context.client, &identity.namespace, &name).await.ok()??;
+    controlled_by(pod.meta(), set.meta().uid.as_deref()).then(|| Arc::new(pod))
+}
+
+/// Since when the node is without a ready pod; events from before speak of trouble that was mended.
+fn not_ready_since(before: &api::ValkeyNodeStatus) -> Option<&Time> {
+    let ready = before.condition(NodeCondition::Ready)?;
+    (ready.status != "True").then_some(&ready.last_transition_time)
+}
+
 /// A StatefulSet says only in events why it cannot make its pod (quota, admission, a missing service account); a
 /// Deployment has a condition for it.
 async fn pod_creation_failure(
     context: &Context,
     identity: &Identity,
     workload: Option<&Workload>,
+    since: Option<&Time>,
 ) -> Option<String> {
     match workload? {
         Workload::Deployment(deployment) => deployment
@@ -220,14 +249,15 @@ async fn pod_creation_failure(
             .find(|condition| condition.type_ == "ReplicaFailure" && condition.status == "True")
             .and_then(|condition| condition.message.clone()),
         Workload::StatefulSet(set) => {
-            let uid = set.meta().uid.as_deref()?;
+            let (since, uid) = (since?, set.meta().uid.as_deref()?);
             let events = Api::<Event>::namespaced(context.client.clone(), &identity.namespace);
             let filter = format!("involvedObject.uid={uid},reason=FailedCreate");
-            let few = ListParams::default().fields(&filter).limit(20);
-            let found = tokio::time::timeout(Duration::from_secs(5), events.list(&few)).await.ok()?.ok()?;
+            let some = ListParams::default().fields(&filter).limit(100);
+            let found = tokio::time::timeout(Duration::from_secs(5), events.list(&some)).await.ok()?.ok()?;
             found
                 .items
                 .into_iter()
+                .filter(|event| event.last_timestamp.as_ref() >= Some(since))
                 .max_by_key(|event| event.last_timestamp.clone())
                 .and_then(|event| event.message)
         }

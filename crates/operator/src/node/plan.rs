@@ -4,7 +4,6 @@ mod config;
 mod roll;
 
 use api::ValkeyNodeStatus;
-use api::node::WorkloadType;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Resource;
 use serde::Serialize;
@@ -14,7 +13,7 @@ use super::build::{self, Kind, Wanted};
 use super::observe::{Observed, Workload};
 use super::validate::{Desired, OwnClaim, Storage};
 
-pub(super) use config::{ConfigPlan, LiveConfig};
+pub(super) use config::{ConfigPlan, LiveConfig, digest as config_digest};
 pub(super) use roll::{Roll, workload_revision};
 
 /// One write to the API server.
@@ -33,6 +32,13 @@ pub(super) enum Write {
     Merge { kind: Kind, name: String, body: Value },
     /// Take out list items that somebody added.
     RemoveItems { kind: Kind, name: String, resource_version: String, pointers: Vec<String> },
+}
+
+impl Write {
+    /// Whether this changes the file the server starts from.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self, Self::Apply { wanted, .. } if wanted.kind == Kind::ConfigMap)
+    }
 }
 
 /// The disruptive step of a pass.
@@ -144,7 +150,6 @@ fn workload_changes(desired: &Desired, observed: &Observed, roll: &Roll) -> (Vec
         Some(Workload::Pod(pod)) => pod_changes(wanted, pod, roll),
         Some(Workload::StatefulSet(set)) => (set_changes(wanted, set.as_ref(), roll), None),
         Some(Workload::Deployment(deployment)) => (set_changes(wanted, deployment.as_ref(), roll), None),
-        None if desired.workload_type == WorkloadType::Pod && observed.pod.is_some() => (Vec::new(), None),
         None => (vec![Write::Apply { wanted, create: true, because: Vec::new() }], None),
     }
 }

@@ -42,6 +42,8 @@ pub(super) enum ServerView {
     NotTrusted(String),
     /// It is reading its data.
     Loading,
+    /// It runs a script that does not end.
+    Busy(String),
     /// It does not answer.
     Unreachable(String),
     /// It answers.
@@ -56,22 +58,21 @@ pub(super) async fn ask(
     address: &str,
     config: &BTreeMap<String, String>,
 ) -> ServerView {
-    let target = match access::target(context, &identity.namespace, access, address).await {
-        Ok(target) => target,
-        Err(error) => return ServerView::AccessUnavailable(kit::telemetry::chain(&error)),
-    };
     let mut view = ServerView::NotAsked;
     for _ in 0..TRIES {
+        let target = match access::target(context, &identity.namespace, access, address).await {
+            Ok(target) => target,
+            Err(error) => return ServerView::AccessUnavailable(kit::telemetry::chain(&error)),
+        };
         view = match facts(&target, config).await {
-            Ok(facts) => return ServerView::Answering(Arc::new(facts)),
+            Ok(view) => return view,
             Err(error) => classify(&error),
         };
         match view {
             ServerView::Unreachable(_) => {}
-            // The Secret may have been changed since it was read: the next pass reads it anew.
+            // The Secret may have been changed since it was read: the second try reads it anew.
             ServerView::NotAuthenticated(_) | ServerView::NotTrusted(_) => {
-                context.secrets.forget(&identity.namespace);
-                return view;
+                context.secrets.forget(&identity.namespace)
             }
             _ => return view,
         }
@@ -126,29 +127,33 @@ fn classify(error: &Error) -> ServerView {
     match error {
         _ if error.is_auth() => ServerView::NotAuthenticated(message),
         Error::Loading { .. } => ServerView::Loading,
+        Error::Busy { .. } => ServerView::Busy(message),
         Error::Tls { .. } => ServerView::NotTrusted(message),
         _ => ServerView::Unreachable(message),
     }
 }
 
-async fn facts(target: &Target, config: &BTreeMap<String, String>) -> Result<ServerFacts, Error> {
+async fn facts(target: &Target, config: &BTreeMap<String, String>) -> Result<ServerView, Error> {
     let connection = Connection::open(target).await?;
-    let info = connection
-        .info(&[Section::Server, Section::Replication, Section::Cluster, Section::Persistence])
-        .await?;
+    let sections = [Section::Server, Section::Replication, Section::Cluster, Section::Persistence];
+    let info = connection.info(&sections).await?;
+    // A loading server answers INFO and CONFIG, but no command on data.
+    if info.loading() {
+        return Ok(ServerView::Loading);
+    }
     let server = info.server();
     let (role, replica_of) =
         if info.cluster_enabled() { cluster_role(&connection).await? } else { replication_role(&info) };
     let names: Vec<&str> = config.keys().map(String::as_str).collect();
     let reported = if names.is_empty() { BTreeMap::new() } else { connection.config_get(&names).await? };
-    Ok(ServerFacts {
+    Ok(ServerView::Answering(Arc::new(ServerFacts {
         supported: valkey::Support::of(&server) == valkey::Support::Supported,
         version: server.version.map(|version| version.to_string()),
         run_id: server.run_id.unwrap_or_default(),
         role,
         replica_of,
         config: reported,
-    })
+    })))
 }
 
 fn replication_role(info: &valkey::Info) -> (Option<ObservedRole>, Option<String>) {

@@ -10,7 +10,7 @@ use kube::Resource as _;
 use super::act::{ConfigOutcome, Outcome};
 use super::diagnose::{Diagnosis, diagnose};
 use super::observe::{Observed, Workload};
-use super::plan::{LiveConfig, Plan, Roll, requested_size, workload_revision};
+use super::plan::{LiveConfig, Plan, Roll, config_digest, requested_size, workload_revision};
 use super::server::ServerView;
 use super::validate::{Desired, Storage, Violation};
 
@@ -86,12 +86,11 @@ pub(super) fn status(
         service_name: Some(desired.identity.workload_name()),
         observed_role: facts.and_then(|facts| facts.role),
         observed_replica_of: observed.replica_of.clone().filter(|_| is_ready),
-        server_version: facts
-            .and_then(|facts| facts.version.clone())
-            .or_else(|| before.server_version.clone()),
+        server_version: facts.and_then(|facts| facts.version.clone()),
         workload_revision: observed.workload.as_ref().and_then(workload_revision).map(ToOwned::to_owned),
         pending_workload_revision: plan.roll.pending().map(ToOwned::to_owned),
         running_config: running_config(plan, outcome, before),
+        refused_config: refused_config(desired, plan, outcome, before),
         conditions: condition::merge(&before.conditions, &fresh, generation, now),
     }
 }
@@ -154,6 +153,7 @@ fn ready(observed: &Observed, trouble: Option<&Diagnosis>) -> NodeAssessment {
         ServerView::Loading => {
             of(false, NodeReason::ServerLoading, "the server is loading its data from disk".to_owned())
         }
+        ServerView::Busy(why) => of(false, NodeReason::ServerBusy, why.clone()),
         ServerView::Unreachable(why) => of(false, NodeReason::ServerUnreachable, why.clone()),
     }
 }
@@ -260,7 +260,7 @@ fn resources(
         return of(false, NodeReason::ApplyRefused, words.to_owned());
     }
     if let Some(error) = &outcome.error {
-        return of(false, NodeReason::NotHealthy, error.to_string());
+        return of(false, NodeReason::NotHealthy, kit::telemetry::chain(error));
     }
     if let Some(written) = outcome.written.first() {
         return of(false, NodeReason::Applying, format!("{written} was just written"));
@@ -381,6 +381,21 @@ fn roll_pending(roll: &Roll) -> NodeAssessment {
         Roll::Rolling { revision } => {
             of(true, NodeReason::Applying, format!("the pod is being replaced by revision {revision}"))
         }
+    }
+}
+
+fn refused_config(
+    desired: &Desired,
+    plan: &Plan,
+    outcome: &Outcome,
+    before: &ValkeyNodeStatus,
+) -> Option<String> {
+    match (&plan.config.live, &outcome.config) {
+        (LiveConfig::Refused(_) | LiveConfig::RefusedBefore(_), _) | (_, ConfigOutcome::Refused(_)) => {
+            Some(config_digest(desired))
+        }
+        (LiveConfig::Settled(_), _) | (_, ConfigOutcome::Accepted) => None,
+        _ => before.refused_config.clone(),
     }
 }
 

@@ -83,6 +83,9 @@ pub(super) fn validate(node: &ValkeyNode) -> Result<Desired, Vec<Violation>> {
     };
     let spec = &node.spec;
     let mut violations = check_name(&identity.name);
+    if (spec.workload_type, spec.update_strategy) == (WorkloadType::Deployment, UpdateStrategy::OnDelete) {
+        violations.push(violation("spec.updateStrategy", "OnDelete needs workloadType StatefulSet or Pod"));
+    }
     let storage = storage(spec.persistence.as_ref(), &mut violations);
     let config = normalise(&spec.config, &mut violations);
     let rendered_config = render(&config, &mut violations);

@@ -66,12 +66,20 @@ pub async fn run(client: Client, namespace: Option<String>, metrics: Metrics, st
         () = context.caches.wait_until_filled() => {}
     }
 
+    let forgetting = context.clone();
     Controller::for_stream(received(known_nodes), nodes)
         .with_config(controller::Config::default().concurrency(CONCURRENCY))
         .reconcile_on(received(calls))
         .graceful_shutdown_on(stop.cancelled_owned())
         .run(reconcile, |node, error, context| on_error(&node, error, &context), context)
-        .for_each(|_| ready(()))
+        .for_each(|result| {
+            if let Err(controller::Error::ObjectNotFound(gone)) = result {
+                let gone = ObjectRef::new(&gone.name).within(gone.namespace.as_deref().unwrap_or_default());
+                forgetting.queue.leave(&gone);
+                forgetting.backoff.succeeded(&gone);
+            }
+            ready(())
+        })
         .await;
 }
 

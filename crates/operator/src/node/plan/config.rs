@@ -127,12 +127,21 @@ fn live_config(
     if set.is_empty() { LiveConfig::Settled(running) } else { LiveConfig::Set(set, running) }
 }
 
-/// The same spec is not offered twice to the same server.
+/// The same directives are not offered twice to the same server, and never reach its file.
 fn refused_before(desired: &Desired, status: &ValkeyNodeStatus) -> Option<String> {
+    if status.refused_config.as_ref() != Some(&digest(desired)) {
+        return None;
+    }
     let refused: &'static str = NodeReason::ServerRefused.into();
-    let condition = status.condition(NodeCondition::LiveConfigApplied)?;
-    (condition.reason == refused && condition.observed_generation == desired.identity.generation)
-        .then(|| condition.message.clone())
+    let condition = status.condition(NodeCondition::LiveConfigApplied);
+    let words =
+        condition.filter(|condition| condition.reason == refused).map(|condition| condition.message.clone());
+    Some(words.unwrap_or_else(|| "the server refused these directives before".to_owned()))
+}
+
+/// Hash of the directives, whatever server they are for.
+pub(in super::super) fn digest(desired: &Desired) -> String {
+    kit::digest::of_value(&json!(desired.config))
 }
 
 /// A pod says in an annotation which restart-only directives it was started with. A directive that is gone from the

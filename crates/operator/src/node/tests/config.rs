@@ -126,10 +126,17 @@ fn a_refused_value_is_not_offered_again_to_the_same_server() {
 }
 
 #[test]
-fn a_refused_value_is_offered_again_with_a_new_generation() {
+fn a_refused_value_stays_refused_whatever_else_changes_until_it_changes_itself() {
     let mut world = refused();
     world.change_spec(|spec| spec.termination_grace_period_seconds = Some(31));
-    assert_eq!(told(&world), [("hz".to_owned(), "many".to_owned())]);
+    assert_eq!(world.plan().config.live, LiveConfig::Refused(REFUSAL.to_owned()));
+    world.observed.server = ServerView::NotAsked;
+    assert_eq!(world.plan().config.live, LiveConfig::RefusedBefore(REFUSAL.to_owned()), "nor in the file");
+    let mut world = refused();
+    world.change_spec(|spec| {
+        spec.config.insert("hz".to_owned(), "several".to_owned());
+    });
+    assert_eq!(told(&world), [("hz".to_owned(), "several".to_owned())]);
 }
 
 #[test]

@@ -81,7 +81,7 @@ where
 
 async fn seen(world: &World, filled: Filled) -> Observed {
     let (client, _) = testing::client(|_| async { failure(404, "NotFound", "not found") });
-    observe(&world.desired, &world.node.spec, &filled.context(client)).await
+    observe(&world.desired, &world.node.spec, &world.status, &filled.context(client)).await
 }
 
 /// Names of everything that was found.
@@ -185,7 +185,7 @@ async fn an_external_claim_is_read_missing_or_unreadable() {
             async move { answer }
         });
         let context = Filled { claims: Vec::new(), ..Filled::with(&world) }.context(client);
-        let observed = observe(&world.desired, &world.node.spec, &context).await;
+        let observed = observe(&world.desired, &world.node.spec, &world.status, &context).await;
         assert_eq!(
             (observed.claim.is_some(), observed.claim_unreadable.is_some()),
             (exists, unreadable),
@@ -197,7 +197,11 @@ async fn an_external_claim_is_read_missing_or_unreadable() {
 
 #[tokio::test]
 async fn why_a_stateful_set_has_no_pod_is_read_from_its_newest_event() {
-    let world = World::settled("{}");
+    let mut world = World::settled("{}");
+    let since =
+        |second: u32| format!("2026-11-15T20:30:{second:02}Z").parse().map(Time).expect("should be a time");
+    let ready = world.status.conditions.iter_mut().find(|one| one.type_ == "Ready").expect("should be there");
+    (ready.status, ready.last_transition_time) = ("False".to_owned(), since(3));
     let (client, calls) = testing::client(|_| async {
         let event = |second: u32, message: &str| {
             json!({"metadata": {"name": message}, "involvedObject": {}, "message": message,
@@ -207,10 +211,18 @@ async fn why_a_stateful_set_has_no_pod_is_read_from_its_newest_event() {
                        "items": [event(1, "old"), event(9, "exceeded quota"), event(5, "older")]}))
     });
     let context = Filled { pods: Vec::new(), ..Filled::with(&world) }.context(client);
-    let observed = observe(&world.desired, &world.node.spec, &context).await;
+    let observed = observe(&world.desired, &world.node.spec, &world.status, &context).await;
     assert_eq!(observed.pod_creation_failure.as_deref(), Some("exceeded quota"));
-    let filter = calls.all()[0].parameter("fieldSelector").map(ToOwned::to_owned);
+    let all = calls.all();
+    let list = all.iter().find(|call| call.path.ends_with("/events")).expect("should ask for events");
+    let filter = list.parameter("fieldSelector").map(ToOwned::to_owned);
     assert_eq!(filter.as_deref(), Some("involvedObject.uid=uid-of-StatefulSet,reason=FailedCreate"));
+
+    // What went wrong before the pod was last ready is mended.
+    let ready = world.status.conditions.iter_mut().find(|one| one.type_ == "Ready").expect("should be there");
+    ready.last_transition_time = since(30);
+    let observed = observe(&world.desired, &world.node.spec, &world.status, &context).await;
+    assert_eq!(observed.pod_creation_failure, None);
 }
 
 #[tokio::test]
