@@ -68,16 +68,9 @@ impl Operator {
         self.writes.load(Ordering::SeqCst)
     }
 
-    /// Wait until it dies; `Stopped` if it does not within `patience` (it is stopped then).
-    pub async fn death(self, patience: Duration) -> End {
-        let crashed = self.crashed.clone();
-        if tokio::time::timeout(patience, crashed.cancelled()).await.is_ok() {
-            let _ = self.ended.await;
-            End::Crashed
-        } else {
-            self.stop().await;
-            End::Stopped
-        }
+    /// Whether it is dead.
+    pub fn is_dead(&self) -> bool {
+        self.crashed.is_cancelled()
     }
 
     /// Stop it in good order.

@@ -1,6 +1,6 @@
 //! The life of one node's creation under an operator that dies after its n-th write.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::ValkeyNode;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,7 +15,8 @@ use crate::{World, wait};
 pub async fn with_a_crash(world: &World, name: &str, spec: Value, die_after: usize) -> End {
     let first = Operator::start(world, Some(die_after));
     world.node(name, spec).await;
-    let end = first.death(Duration::from_secs(15)).await;
+    let end = crashed_or_done(world, &first, name).await;
+    first.stop().await;
     let second = Operator::start(world, None);
     world.wait_ready(name).await;
     check(world, name).await;
@@ -29,6 +30,23 @@ pub async fn with_a_crash(world: &World, name: &str, spec: Value, die_after: usi
     })
     .await;
     end
+}
+
+/// `Stopped` only if everything was done before the fatal write came.
+async fn crashed_or_done(world: &World, operator: &Operator, name: &str) -> End {
+    let mut quiet = (operator.writes(), Instant::now());
+    wait::until("the operator dies or has nothing left to write", PATIENCE, async || {
+        if operator.is_dead() {
+            return Ok(End::Crashed);
+        }
+        let writes = operator.writes();
+        if writes != quiet.0 {
+            quiet = (writes, Instant::now());
+        }
+        let done = world.status(name).await.ready && quiet.1.elapsed() > Duration::from_secs(12);
+        if done { Ok(End::Stopped) } else { Err(writes) }
+    })
+    .await
 }
 
 /// Exactly one pod, and a spotless status.

@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod crash;
 pub mod creation;
+pub mod faults;
 pub mod nodes;
 pub mod objects;
 pub mod operator;

@@ -1,7 +1,9 @@
 //! The installed operator: who leads, how many run, how it is scaled.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
@@ -39,6 +41,14 @@ pub async fn pods(client: &Client) -> Vec<Pod> {
         .await
         .expect("should list pods")
         .items
+}
+
+/// Do something while no operator is installed, and bring it back whatever happens.
+pub async fn away<T>(client: &Client, work: impl Future<Output = T>) -> T {
+    scale(client, 0).await;
+    let result = AssertUnwindSafe(work).catch_unwind().await;
+    scale(client, 2).await;
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Change the number of replicas and wait until it is so.

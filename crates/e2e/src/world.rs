@@ -137,7 +137,10 @@ impl World {
             .spawn()
             .expect("kubectl should start");
         let output = child.stdout.take().expect("its output should be ours");
-        let line = BufReader::new(output).lines().next_line().await.expect("should read").unwrap_or_default();
+        let mut lines = BufReader::new(output).lines();
+        let line = lines.next_line().await.expect("should read").unwrap_or_default();
+        // It prints a line for each connection, and would end if nobody read them.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         // `Forwarding from 127.0.0.1:40123 -> 6379`
         let local = line.split_once("127.0.0.1:").and_then(|(_, rest)| rest.split_once(' '));
         let local = local.and_then(|(port, _)| port.parse().ok());

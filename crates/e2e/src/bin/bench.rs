@@ -1,6 +1,6 @@
 //! Prints what the operator costs and how quick it is, with the machine it was measured on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use e2e::World;
@@ -16,6 +16,10 @@ async fn main() {
     println!("machine: {}", machine());
     sizes();
 
+    println!(
+        "operator, resident, 0 nodes: {:.1} MiB (goal: 12)",
+        mebibytes(footprint::resident_kib(&world).await)
+    );
     let (ours, bare) = start::compare(&world, ROUNDS).await;
     let (ours, bare) = (ours.median(), bare.median());
     println!(
@@ -26,10 +30,6 @@ async fn main() {
         ours.as_secs_f64() - bare.as_secs_f64(),
     );
 
-    println!(
-        "operator, resident, 0 nodes: {:.1} MiB (goal: 12)",
-        mebibytes(footprint::resident_kib(&world).await)
-    );
     for number in 0..MANY {
         world.node(&format!("many{number}"), json!({})).await;
     }
@@ -71,8 +71,12 @@ fn sizes() {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let program = target.join("x86_64-unknown-linux-gnu/release/valkey-operator");
     let megabytes = |bytes: u64| f64::from(u32::try_from(bytes / 1000).unwrap_or(u32::MAX)) / 1000.0;
+    let cache = devcluster::cache::folder().expect("there should be a cache");
+    let image = devcluster::images::from_binary(&cache, "valkey-operator:dev", &program, "/valkey-operator")
+        .expect("the operator should be built: run `make build`");
     println!(
-        "operator program: {:.1} MB; its image has nothing else (goal: 25)",
-        megabytes(footprint::bytes(Path::new(&program)))
+        "operator: program {:.1} MB, image {:.1} MB (goal: 25)",
+        megabytes(footprint::bytes(&program)),
+        megabytes(footprint::bytes(&image.path)),
     );
 }

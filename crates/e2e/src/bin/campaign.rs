@@ -1,10 +1,12 @@
-//! What is too long for the tests: the operator dies after every single write of a creation, for each workload type.
+//! What is too long for the tests: the operator dies after every single write of a creation, for each workload type;
+//! and every fault befalls a node again and again, under the witness.
 //! Prints a table; ends with an error if a row failed.
 #![allow(clippy::panic, reason = "a campaign that cannot go on must end")]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use e2e::crash::End;
+use e2e::faults::{self, NodeFault};
 use e2e::{World, creation, operator};
 use serde_json::{Value, json};
 
@@ -23,15 +25,40 @@ async fn main() {
         ("Pod with volume", json!({"workloadType": "Pod", "persistence": {"size": "32Mi"}})),
     ];
     let world = World::open("campaign").await;
-    operator::scale(&world.client, 0).await;
-    println!("| creation of | crash points | converged | seconds |\n| --- | --- | --- | --- |");
-    for (number, (name, spec)) in rows.into_iter().enumerate() {
-        let begun = Instant::now();
-        let points = every_point(&world, number, spec).await;
-        println!("| {name} | {points} | {points} | {} |", begun.elapsed().as_secs());
-    }
-    operator::scale(&world.client, 2).await;
+    operator::away(&world.client, async {
+        println!("| creation of | crash points | converged | seconds |\n| --- | --- | --- | --- |");
+        for (number, (name, spec)) in rows.into_iter().enumerate() {
+            let begun = Instant::now();
+            let points = every_point(&world, number, spec).await;
+            println!("| {name} | {points} | {points} | {} |", begun.elapsed().as_secs());
+        }
+    })
+    .await;
+    every_fault(&world).await;
     world.close().await;
+}
+
+/// Nothing that was acknowledged may be lost, and the node must come back.
+async fn every_fault(world: &World) {
+    println!(
+        "\n| fault | times | acknowledged | lost | longest gap | longest way back |\n| --- | --- | --- | --- | --- | --- |"
+    );
+    faults::victim(world, "victim").await;
+    for (fault, times) in NodeFault::CAMPAIGN {
+        let (mut acknowledged, mut gap, mut back) = (0, Duration::ZERO, Duration::ZERO);
+        for _ in 0..times {
+            let (verdict, took) = faults::befall(world, "victim", fault).await;
+            verdict.assert_nothing_lost();
+            acknowledged += verdict.acknowledged;
+            gap = gap.max(verdict.longest_gap);
+            back = back.max(took);
+        }
+        println!(
+            "| {fault:?} | {times} | {acknowledged} | 0 | {:.1} s | {:.1} s |",
+            gap.as_secs_f64(),
+            back.as_secs_f64()
+        );
+    }
 }
 
 /// Crash after write 1, 2, 3, … until the creation is over before the operator dies.

@@ -7,14 +7,15 @@ use serde_json::json;
 #[tokio::test]
 async fn a_crash_after_a_write_converges() {
     world::run("crash", async |world| {
-        operator::scale(&world.client, 0).await;
-        for die_after in [1, 3, 5] {
-            let name = format!("c{die_after}");
-            let spec = json!({"persistence": {"size": "32Mi"}});
-            let end = creation::with_a_crash(world, &name, spec, die_after).await;
-            assert_eq!(end, End::Crashed, "it should write at least {die_after} times");
-        }
-        operator::scale(&world.client, 2).await;
+        operator::away(&world.client, async {
+            for die_after in [1, 3, 5] {
+                let name = format!("c{die_after}");
+                let spec = json!({"persistence": {"size": "32Mi"}});
+                let end = creation::with_a_crash(world, &name, spec, die_after).await;
+                assert_eq!(end, End::Crashed, "it should write at least {die_after} times");
+            }
+        })
+        .await;
     })
     .await;
 }
@@ -23,13 +24,14 @@ async fn a_crash_after_a_write_converges() {
 #[tokio::test]
 async fn an_operator_that_starts_among_many_nodes_looks_at_all_of_them() {
     world::run("many", async |world| {
-        operator::scale(&world.client, 0).await;
-        for number in 0..40 {
-            world
-                .node(&format!("n{number}"), json!({"nodeSelector": {"example.com/no-such": "machine"}}))
-                .await;
-        }
-        operator::scale(&world.client, 2).await;
+        operator::away(&world.client, async {
+            for number in 0..40 {
+                world
+                    .node(&format!("n{number}"), json!({"nodeSelector": {"example.com/no-such": "machine"}}))
+                    .await;
+            }
+        })
+        .await;
         for number in 0..40 {
             world.wait_condition(&format!("n{number}"), "Ready", "False", "Unschedulable").await;
         }

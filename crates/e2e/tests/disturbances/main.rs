@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on must end")]
 
 mod crashes;
+mod faults;
 mod idle;
 mod leaders;
 mod machines;

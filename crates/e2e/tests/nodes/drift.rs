@@ -83,6 +83,29 @@ async fn changes_by_others_are_put_back() {
     .await;
 }
 
+/// Without its label an object is in no cache: it must be found, and taken back, all the same.
+#[tokio::test]
+async fn a_label_that_somebody_changed_is_put_back() {
+    world::run("labels", async |world| {
+        world.ready_node("tag", json!({})).await;
+        let theirs = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}});
+        world.patch::<StatefulSet>("valkey-tag", theirs.clone()).await;
+        world.patch::<Service>("valkey-tag", theirs.clone()).await;
+        world.patch::<ConfigMap>("valkey-tag", theirs).await;
+        wait::until("the labels are put back", SOON, async || {
+            let set = world.get::<StatefulSet>("valkey-tag").await;
+            let service = world.get::<Service>("valkey-tag").await;
+            let map = world.get::<ConfigMap>("valkey-tag").await;
+            let labels = [set.labels(), service.labels(), map.labels()]
+                .map(|labels| labels["app.kubernetes.io/managed-by"].clone());
+            if labels.iter().all(|label| label == "valkey-operator") { Ok(()) } else { Err(labels) }
+        })
+        .await;
+        world.wait_ready("tag").await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn foreign_annotations_and_restarts_are_left_alone() {
     world::run("foreign", async |world| {

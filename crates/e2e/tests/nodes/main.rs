@@ -8,6 +8,7 @@ mod drift;
 mod failures;
 mod lifecycle;
 mod ownership;
+mod roles;
 mod rolls;
 mod volumes;
 mod workloads;
