@@ -72,7 +72,7 @@ pub(super) async fn ask(
             ServerView::Unreachable(_) => {}
             // The Secret may have been changed since it was read: the second try reads it anew.
             ServerView::NotAuthenticated(_) | ServerView::NotTrusted(_) => {
-                context.secrets.forget(&identity.namespace)
+                context.secrets.forget(&identity.namespace);
             }
             _ => return view,
         }
