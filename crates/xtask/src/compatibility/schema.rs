@@ -144,7 +144,7 @@ mod tests {
             (
                 |s| {
                     s["properties"] =
-                        json!({"image": base()["properties"]["image"], "mode": base()["properties"]["mode"]})
+                        json!({"image": base()["properties"]["image"], "mode": base()["properties"]["mode"]});
                 },
                 "x.size: the field is gone",
             ),
