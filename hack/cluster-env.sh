@@ -45,7 +45,7 @@ require_known_cluster() {
   fi
 }
 
-# For what breaks machines or counts every write: no other cluster may be touched.
+# For what breaks machines or looks into their control groups: no other cluster may be touched.
 require_local() {
   if [[ "$LOCAL_CLUSTER" != true ]]; then
     echo "$1 runs on the local cluster only, and KUBECONFIG names another one: unset KUBECONFIG" >&2
