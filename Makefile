@@ -30,6 +30,7 @@ test: ## Run all tests: units, real servers, real API server, whole system.
 lint: deny ## Check formatting, lints, dependencies, generated files, CRD compatibility and the architecture.
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo check --quiet --locked --no-default-features --manifest-path fuzz/Cargo.toml --target-dir $(TARGET_DIR)/fuzz
 	cargo run --quiet --locked -p xtask -- check
 
 .PHONY: deny
@@ -79,5 +80,5 @@ bench: ## Measure start times, memory, API calls and sizes on the local cluster.
 	@hack/bench.sh
 
 .PHONY: campaign
-campaign: ## Run what is too long for `test`: every fault, every repetition.
+campaign: ## Crash after every write of a creation for each workload type; repeat machine losses, freezes and full disks.
 	@hack/campaign.sh

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # Installs CRDs and operator. IMAGE names the operator's image for a cluster that is not ours.
 source "$(dirname "$0")/cluster-env.sh"
-if [[ "$LOCAL_CLUSTER" == true && ! -e "$KUBECONFIG" ]]; then
-  echo "there is no local cluster: run \`make cluster-up\` first, or set KUBECONFIG" >&2
-  exit 1
-fi
+require_known_cluster
 if [[ "$LOCAL_CLUSTER" == true ]]; then
   (unset KUBECONFIG; make images >/dev/null)
 fi

@@ -35,13 +35,12 @@ pub(crate) fn directives(_: &mut SchemaGenerator) -> Schema {
 /// Remove the descriptions of fields that are Kubernetes' own (a pod spec alone has 300 kB of them): a CRD must fit
 /// into one request, and users know these fields from the pods they write.
 pub(crate) fn compact(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
-    const FOREIGN: [&str; 7] = [
+    const FOREIGN: [&str; 6] = [
         "affinity",
         "tolerations",
         "topologySpreadConstraints",
         "resources",
         "imagePullSecrets",
-        "podTemplate",
         "conditions",
     ];
     for version in &mut crd.spec.versions {
@@ -55,6 +54,11 @@ pub(crate) fn compact(mut crd: CustomResourceDefinition) -> CustomResourceDefini
                 if let Some(field) = fields.get_mut(name) {
                     silence_children(field);
                 }
+            }
+            // Of the template only the pod's spec is Kubernetes' own.
+            let template = fields.get_mut("podTemplate").and_then(|template| template.properties.as_mut());
+            if let Some(spec) = template.and_then(|fields| fields.get_mut("spec")) {
+                silence_children(spec);
             }
         }
     }

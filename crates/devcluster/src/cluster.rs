@@ -21,6 +21,7 @@ use crate::readiness::{self, ReadinessError};
 use crate::record::{Phase, Record};
 use crate::status::{self, Status};
 use crate::storage::{Disks, StorageError};
+use crate::target;
 
 /// The cluster could not be used.
 #[derive(Debug, Snafu)]
@@ -204,11 +205,13 @@ impl Cluster {
     }
 }
 
-/// A client for the cluster of `kubeconfig`.
+/// A client for the cluster of `kubeconfig`. Of a list of files (`a:b`) the first that exists is read; kubectl would merge
+/// all of them.
 pub async fn client(kubeconfig: &Path) -> Result<Client, ClusterError> {
-    let read = Kubeconfig::read_from(kubeconfig).context(KubeconfigSnafu { path: kubeconfig })?;
+    let path = target::first_file(kubeconfig);
+    let read = Kubeconfig::read_from(&path).context(KubeconfigSnafu { path: &path })?;
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-    let mut config = config.context(KubeconfigSnafu { path: kubeconfig })?;
+    let mut config = config.context(KubeconfigSnafu { path: &path })?;
     // Only the cluster itself is meant, whatever proxy the user's environment names.
     config.proxy_url = None;
     Client::try_from(config).context(ApiSnafu { action: "prepare a client" })

@@ -142,8 +142,7 @@ pub(crate) fn clear() -> Result<(), NetworkError> {
 
 /// The cluster's links in the root namespace.
 pub(crate) fn links() -> Result<Vec<String>, NetworkError> {
-    let listed = command::run("ip", ["-o", "link", "show"]).context(ClearSnafu)?;
-    Ok(parse_links(&listed))
+    Ok(parse_links(&list("ip", &["-o", "link", "show"])?))
 }
 
 fn parse_links(listed: &str) -> Vec<String> {
@@ -161,8 +160,7 @@ pub(crate) fn namespaces() -> Vec<String> {
 
 /// The cluster's routes in the root namespace that do not end with the bridge.
 pub(crate) fn routes() -> Result<Vec<String>, NetworkError> {
-    let listed = command::run("ip", ["route", "show", "type", "unreachable"]).context(ClearSnafu)?;
-    Ok(parse_routes(&listed))
+    Ok(parse_routes(&list("ip", &["route", "show", "type", "unreachable"])?))
 }
 
 fn parse_routes(listed: &str) -> Vec<String> {
@@ -172,14 +170,18 @@ fn parse_routes(listed: &str) -> Vec<String> {
 
 /// The cluster's nft tables in the root namespace, as `family name`.
 pub(crate) fn tables() -> Result<Vec<String>, NetworkError> {
-    let listed = match command::run("nft", ["list", "tables"]) {
-        // Without the program there is nobody who could have made one.
-        Err(CommandError::Start { .. }) => String::new(),
-        listed => listed.context(ClearSnafu)?,
-    };
+    let listed = list("nft", &["list", "tables"])?;
     let tables = listed.lines().filter_map(|line| line.strip_prefix("table "));
     let of_cluster = |table: &&str| table.split(' ').nth(1).is_some_and(|name| name.starts_with(PREFIX));
     Ok(tables.filter(of_cluster).map(str::to_owned).collect())
+}
+
+/// What a program lists. Without the program there is nobody who could have made anything.
+fn list(program: &str, arguments: &[&str]) -> Result<String, NetworkError> {
+    match command::run(program, arguments) {
+        Err(CommandError::Start { .. }) => Ok(String::new()),
+        listed => listed.context(ClearSnafu),
+    }
 }
 
 /// Runs many `ip` commands in one process: a cluster needs about a hundred.
@@ -218,6 +220,12 @@ mod tests {
         let commands = bridge_commands(&Layout::default());
         assert!(commands.contains(&"route add unreachable 10.244.0.0/16".to_owned()));
         assert!(commands.contains(&"route add unreachable 10.96.0.0/16".to_owned()));
+    }
+
+    #[test]
+    fn a_missing_program_lists_nothing_and_a_refusal_is_an_error() {
+        assert_eq!(list("no-such-program-as-this", &["link"]).unwrap(), "");
+        assert!(list("false", &[]).is_err());
     }
 
     #[test]

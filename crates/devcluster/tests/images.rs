@@ -7,10 +7,7 @@ use std::time::Duration;
 use devcluster::images::{StockImage, ValkeyVersion, host_programs, import, stock_images};
 
 fn cache() -> PathBuf {
-    let home = std::env::var_os("HOME").expect("HOME is set");
-    std::env::var_os("XDG_CACHE_HOME")
-        .map_or(PathBuf::from(home).join(".cache"), PathBuf::from)
-        .join("valkey-operator")
+    devcluster::cache::folder().expect("a cache")
 }
 
 fn say(program: &Path, arguments: &[&str]) -> String {

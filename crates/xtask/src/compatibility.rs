@@ -1,6 +1,8 @@
 //! Objects that are already stored must stay valid: a CRD may only grow, and what it adds must have a default or be
 //! optional. The schemas that were promised are kept beside this program.
 
+mod schema;
+
 use std::fs;
 use std::path::Path;
 
@@ -21,7 +23,7 @@ pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
             continue;
         }
         let promised = read(&path)?;
-        problems.extend(broken(&schema(&promised), &schema(&crd), &name));
+        problems.extend(broken(&promised, &crd, &name));
         if promised != crd && problems.is_empty() {
             problems.push(format!("{FOLDER}/{name}.json is not current: run `make generate`"));
         }
@@ -34,7 +36,7 @@ pub(crate) fn record(root: &Path) -> Result<()> {
     fs::create_dir_all(root.join(FOLDER)).context("failed to make the folder of promised schemas")?;
     for (name, crd) in crds::values() {
         let path = root.join(FOLDER).join(format!("{name}.json"));
-        if path.exists() && !broken(&schema(&read(&path)?), &schema(&crd), &name).is_empty() {
+        if path.exists() && !broken(&read(&path)?, &crd, &name).is_empty() {
             continue;
         }
         let text = serde_json::to_string(&crd).context("failed to print a CRD")?;
@@ -48,92 +50,33 @@ fn read(path: &Path) -> Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("failed to parse {}", path.display()))
 }
 
-fn schema(crd: &Value) -> Value {
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
-}
-
-/// Paths at which something valid before would not be valid any more.
+/// What something valid before could not rely on any more.
 fn broken(before: &Value, after: &Value, path: &str) -> Vec<String> {
     let mut found = Vec::new();
-    compare(before, after, path, &mut found);
+    for key in ["/spec/scope", "/spec/group", "/spec/names/plural", "/spec/names/kind"] {
+        let of = |crd: &Value| crd.pointer(key).cloned().unwrap_or_default();
+        if of(before) != of(after) {
+            found.push(format!("{path}: {key} changed from {} to {}", of(before), of(after)));
+        }
+    }
+    for promised in versions(before) {
+        let name = promised["name"].as_str().unwrap_or_default();
+        let path = format!("{path} {name}");
+        let Some(now) = versions(after).find(|version| version["name"] == name) else {
+            found.push(format!("{path}: the version is gone"));
+            continue;
+        };
+        if promised["served"] == true && now["served"] != true {
+            found.push(format!("{path}: the version is not served any more"));
+        }
+        let schema = |version: &Value| version["schema"]["openAPIV3Schema"].clone();
+        schema::compare(&schema(promised), &schema(now), &path, &mut found);
+    }
     found
 }
 
-fn compare(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) {
-    if before["type"] != after["type"] {
-        found.push(format!("{path}: the type changed from {} to {}", before["type"], after["type"]));
-        return;
-    }
-    for key in ["pattern", "format", "x-kubernetes-int-or-string"] {
-        if !after[key].is_null() && before[key] != after[key] {
-            found.push(format!("{path}: {key} changed from {} to {}", before[key], after[key]));
-        }
-    }
-    for (key, tighter) in [
-        ("maxLength", -1),
-        ("maximum", -1),
-        ("maxItems", -1),
-        ("maxProperties", -1),
-        ("minLength", 1),
-        ("minimum", 1),
-        ("minItems", 1),
-    ] {
-        if is_tighter(&before[key], &after[key], tighter) {
-            found.push(format!("{path}: {key} became stricter, from {} to {}", before[key], after[key]));
-        }
-    }
-    for choice in before["enum"].as_array().into_iter().flatten() {
-        if !after["enum"].as_array().is_some_and(|choices| choices.contains(choice)) {
-            found.push(format!("{path}: the choice {choice} is gone"));
-        }
-    }
-    let rules = |schema: &Value| -> Vec<String> {
-        let list = schema["x-kubernetes-validations"].as_array();
-        list.into_iter().flatten().filter_map(|rule| rule["rule"].as_str().map(ToOwned::to_owned)).collect()
-    };
-    let known = rules(before);
-    for rule in rules(after).into_iter().filter(|rule| !known.contains(rule)) {
-        found.push(format!("{path}: a new rule may refuse stored objects: {rule}"));
-    }
-    compare_fields(before, after, path, found);
-}
-
-fn is_tighter(before: &Value, after: &Value, direction: i64) -> bool {
-    match (before.as_f64(), after.as_f64()) {
-        (_, None) => false,
-        (None, Some(_)) => true,
-        (Some(before), Some(after)) => {
-            if direction < 0 {
-                after < before
-            } else {
-                after > before
-            }
-        }
-    }
-}
-
-fn compare_fields(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) {
-    for (name, field) in before["properties"].as_object().into_iter().flatten() {
-        match after["properties"].get(name) {
-            Some(now) => compare(field, now, &format!("{path}.{name}"), found),
-            None => found.push(format!("{path}.{name}: the field is gone")),
-        }
-    }
-    let required = |schema: &Value| -> Vec<String> {
-        let list = schema["required"].as_array();
-        list.into_iter().flatten().filter_map(|name| name.as_str().map(ToOwned::to_owned)).collect()
-    };
-    let known = required(before);
-    for name in required(after).into_iter().filter(|name| !known.contains(name)) {
-        if after["properties"][&name]["default"].is_null() {
-            found.push(format!("{path}.{name}: became required without a default"));
-        }
-    }
-    for key in ["items", "additionalProperties"] {
-        if before[key].is_object() {
-            compare(&before[key], &after[key], &format!("{path}.{key}"), found);
-        }
-    }
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    crd["spec"]["versions"].as_array().into_iter().flatten()
 }
 
 #[cfg(test)]
@@ -142,48 +85,48 @@ mod tests {
 
     use super::*;
 
+    fn version(name: &str, max: u32) -> Value {
+        let schema = json!({"type": "object", "properties": {"image": {"type": "string", "maxLength": max}}});
+        json!({"name": name, "served": true, "schema": {"openAPIV3Schema": schema}})
+    }
+
     fn base() -> Value {
-        json!({"type": "object", "required": ["image"], "properties": {
-            "image": {"type": "string", "maxLength": 10},
-            "mode": {"type": "string", "enum": ["a", "b"]},
+        json!({"spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [version("v1", 10), version("v2", 10)],
         }})
     }
 
     fn changed(change: impl FnOnce(&mut Value)) -> Vec<String> {
         let mut after = base();
         change(&mut after);
-        broken(&base(), &after, "x")
+        broken(&base(), &after, "things")
     }
 
     #[test]
-    fn growing_is_fine() {
+    fn another_version_or_order_of_versions_is_fine() {
         assert!(changed(|_| ()).is_empty());
-        assert!(changed(|s| s["properties"]["new"] = json!({"type": "string"})).is_empty());
-        assert!(changed(|s| s["properties"]["mode"]["enum"] = json!(["a", "b", "c"])).is_empty());
-        assert!(changed(|s| s["properties"]["image"]["maxLength"] = json!(20)).is_empty());
-        assert!(
-            changed(|s| {
-                s["properties"]["new"] = json!({"type": "string", "default": "x"});
-                s["required"] = json!(["image", "new"]);
-            })
-            .is_empty()
-        );
+        let more = json!([version("v3", 5), version("v2", 10), version("v1", 20)]);
+        assert!(changed(|crd| crd["spec"]["versions"] = more).is_empty());
     }
 
     #[test]
     fn taking_away_is_found() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 7] = [
+            (|crd| crd["spec"]["scope"] = json!("Cluster"), "things: /spec/scope changed"),
+            (|crd| crd["spec"]["group"] = json!("example.org"), "things: /spec/group changed"),
+            (|crd| crd["spec"]["names"]["plural"] = json!("stuff"), "things: /spec/names/plural changed"),
+            (|crd| crd["spec"]["names"]["kind"] = json!("Stuff"), "things: /spec/names/kind changed"),
+            (|crd| crd["spec"]["versions"] = json!([version("v2", 10)]), "things v1: the version is gone"),
             (
-                |s| s["properties"] = json!({"image": {"type": "string", "maxLength": 10}}),
-                "x.mode: the field is gone",
+                |crd| crd["spec"]["versions"][1]["served"] = json!(false),
+                "things v2: the version is not served",
             ),
-            (|s| s["properties"]["image"]["type"] = json!("integer"), "x.image: the type changed"),
-            (|s| s["properties"]["mode"]["enum"] = json!(["a"]), "x.mode: the choice \"b\" is gone"),
-            (|s| s["properties"]["image"]["maxLength"] = json!(5), "x.image: maxLength became stricter"),
-            (|s| s["properties"]["image"]["minLength"] = json!(1), "x.image: minLength became stricter"),
-            (|s| s["required"] = json!(["image", "mode"]), "x.mode: became required"),
-            (|s| s["x-kubernetes-validations"] = json!([{"rule": "false"}]), "x: a new rule"),
+            (
+                |crd| crd["spec"]["versions"][1] = version("v2", 5),
+                "things v2.image: maxLength became stricter",
+            ),
         ];
         for (change, expected) in cases {
             let found = changed(change);

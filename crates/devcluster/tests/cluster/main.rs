@@ -1,6 +1,7 @@
 //! Works on the cluster that `devcluster up` started on this machine: needs root.
 
 mod faults;
+mod routes;
 mod volumes;
 
 use std::future::Future;

@@ -80,11 +80,6 @@ impl Directives {
         Ok(Self { values })
     }
 
-    /// The names, in order.
-    pub fn names(&self) -> Vec<&str> {
-        self.values.keys().map(String::as_str).collect()
-    }
-
     /// Names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
@@ -175,6 +170,13 @@ mod tests {
             Err(ConfError::Duplicate { name }) if name == "hz"
         ));
         assert!(matches!(render(&map(&[("user", "bob \"")])), Err(ConfError::Quotes { .. })));
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let directives = Directives::new(&map(&[("RequirePass", "hush")])).expect("should be valid");
+        let text = format!("{directives:?}");
+        assert!(text.contains("requirepass") && !text.contains("hush"), "{text}");
     }
 
     proptest! {
