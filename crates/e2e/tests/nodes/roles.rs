@@ -31,17 +31,20 @@ async fn in_cluster_mode_the_slots_decide_the_role() {
 #[tokio::test]
 async fn a_loading_server_is_not_ready() {
     world::run("loading", async |world| {
-        // Half a millisecond per key, 30000 keys: 15 s.
-        let spec = json!({"persistence": {"size": "64Mi"}, "config": {"save": "", "key-load-delay": "500"}});
+        // Half a millisecond per key, 20000 keys: 10 s. A server looks at its clients after so many bytes only, and
+        // these keys are few bytes.
+        let spec = json!({"persistence": {"size": "64Mi"}, "config": {
+            "save": "", "key-load-delay": "500", "loading-process-events-interval-bytes": "1024",
+        }});
         world.ready_node("slow", spec).await;
-        let fill = "for i=1,30000 do redis.call('set', 'k'..i, 'v') end return redis.call('dbsize')";
-        assert_eq!(world.exec("valkey-slow-0", &["valkey-cli", "eval", fill, "0"]).await, "30000");
+        let fill = "for i=1,20000 do redis.call('set', 'k'..i, 'v') end return redis.call('dbsize')";
+        assert_eq!(world.exec("valkey-slow-0", &["valkey-cli", "eval", fill, "0"]).await, "20000");
         world.exec("valkey-slow-0", &["valkey-cli", "save"]).await;
         world.delete::<Pod>("valkey-slow-0").await;
         world.wait_condition("slow", "Ready", "False", "ServerLoading").await;
         assert_eq!(world.status("slow").await.observed_role, None);
         world.wait_ready("slow").await;
-        assert_eq!(world.exec("valkey-slow-0", &["valkey-cli", "dbsize"]).await, "30000");
+        assert_eq!(world.exec("valkey-slow-0", &["valkey-cli", "dbsize"]).await, "20000");
     })
     .await;
 }
