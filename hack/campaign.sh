@@ -5,4 +5,4 @@ source "$(dirname "$0")/cluster-env.sh"
 require_local "make campaign"
 require_cluster
 hack/deploy.sh
-cargo run --locked --quiet -p e2e --bin campaign
+cargo run --locked --quiet -p e2e --bin campaign -- ${ONLY:-}
