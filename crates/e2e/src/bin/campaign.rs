@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use api::ValkeyNode;
 use e2e::crash::End;
 use e2e::faults::{self, NodeFault};
 use e2e::{World, creation, operator};
@@ -51,12 +52,15 @@ async fn every_fault(world: &World) {
     println!(
         "\n| fault | times | acknowledged | lost | longest gap | longest way back |\n| --- | --- | --- | --- | --- | --- |"
     );
-    faults::victim(world, "victim").await;
     for (fault, times) in NodeFault::CAMPAIGN {
         let (mut acknowledged, mut gap, mut back) = (0, Duration::ZERO, Duration::ZERO);
-        for _ in 0..times {
-            let (verdict, took) = faults::befall(world, "victim", fault).await;
+        for time in 1..=times {
+            // A pod of its own each time: Kubernetes waits longer with every crash of the same one.
+            let name = format!("{fault:?}{time}").to_lowercase();
+            faults::victim(world, &name).await;
+            let (verdict, took) = faults::befall(world, &name, fault).await;
             verdict.assert_nothing_lost();
+            world.delete::<ValkeyNode>(&name).await;
             acknowledged += verdict.acknowledged;
             gap = gap.max(verdict.longest_gap);
             back = back.max(took);
