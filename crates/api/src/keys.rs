@@ -15,10 +15,6 @@ pub const MANAGED_BY_VALUE: &str = "valkey-operator";
 pub const OWN_PREFIX: &str = "valkey.io/";
 /// The ValkeyCluster a node belongs to.
 pub const CLUSTER: &str = "valkey.io/cluster";
-/// The shard of the cluster a node belongs to.
-pub const SHARD_INDEX: &str = "valkey.io/shard-index";
-/// The position of a node in its shard.
-pub const NODE_INDEX: &str = "valkey.io/node-index";
 /// Unique per pod, so that a Service or a `NetworkPolicy` can select exactly one.
 pub const POD_EXTRA_SELECTOR: &str = "valkey-pod-extra-selector";
 
@@ -31,8 +27,6 @@ pub const APPLIED: &str = "valkey.io/applied";
 pub const WORKLOAD_REVISION: &str = "valkey.io/workload-revision";
 /// Annotation on a pod template with the hash of the directives that only a restart can change.
 pub const RESTART_CONFIG: &str = "valkey.io/restart-config";
-/// Set by `kubectl rollout restart`; never ours to remove.
-pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// Field manager of everything the node controller applies.
 pub const NODE_FIELD_MANAGER: &str = "valkey-operator/node";

@@ -11,6 +11,8 @@ pub mod node;
 mod rules;
 mod schema;
 
+pub use schema::KUBERNETES_FIELDS;
+
 pub use node::{ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -32,17 +32,13 @@ pub(crate) fn directives(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Fields of our kinds whose types are Kubernetes' own: named, not explained, here and in the reference.
+pub const KUBERNETES_FIELDS: [&str; 6] =
+    ["affinity", "tolerations", "topologySpreadConstraints", "resources", "imagePullSecrets", "conditions"];
+
 /// Remove the descriptions of fields that are Kubernetes' own (a pod spec alone has 300 kB of them): a CRD must fit
 /// into one request, and users know these fields from the pods they write.
 pub(crate) fn compact(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
-    const FOREIGN: [&str; 6] = [
-        "affinity",
-        "tolerations",
-        "topologySpreadConstraints",
-        "resources",
-        "imagePullSecrets",
-        "conditions",
-    ];
     for version in &mut crd.spec.versions {
         let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
             continue;
@@ -50,7 +46,7 @@ pub(crate) fn compact(mut crd: CustomResourceDefinition) -> CustomResourceDefini
         for part in ["spec", "status"] {
             let fields = root.properties.as_mut().and_then(|fields| fields.get_mut(part));
             let Some(fields) = fields.and_then(|part| part.properties.as_mut()) else { continue };
-            for name in FOREIGN {
+            for name in KUBERNETES_FIELDS {
                 if let Some(field) = fields.get_mut(name) {
                     silence_children(field);
                 }
