@@ -7,7 +7,13 @@ if [[ "$LOCAL_CLUSTER" == true ]]; then
 fi
 # Server-side, like everything else that owns these objects.
 "$KUBECTL" apply --server-side --force-conflicts -f deploy/crds >&2
-"$KUBECTL" wait --for=condition=Established --timeout=60s -f deploy/crds >&2
+# Right after its creation a CRD has no conditions at all, and waiting for one fails at once.
+established() { "$KUBECTL" wait --for=condition=Established --timeout=5s -f deploy/crds >&2; }
+for _ in $(seq 20); do
+  if established; then break; fi
+  sleep 0.5
+done
+established
 # The local image always has the same name: another build must still replace the pods.
 if [[ "$LOCAL_CLUSTER" == true ]]; then
   build=$(sha256sum "$OPERATOR" | cut -c1-12)
