@@ -1,5 +1,7 @@
 //! One connection to one server: how it is dialled, what is asked, and how it fails.
 
+mod acl_commands;
+mod cluster_commands;
 mod commands;
 pub mod connection;
 mod dial;
@@ -8,6 +10,7 @@ pub(crate) mod reply;
 pub mod target;
 mod tls;
 
+pub use cluster_commands::{FailoverMode, SetSlot};
 pub use commands::{Section, Shutdown};
 /// What [`Connection::raw`](connection::Connection::raw) answers.
 pub use redis::Value;

@@ -2,11 +2,14 @@
 
 mod address;
 mod flags;
+mod health;
+mod migrations;
 mod nodes;
 mod shards;
 
 pub use address::Address;
 pub use flags::Flag;
+pub use health::ClusterHealth;
+pub use migrations::{Direction, MigrationState, SlotMigration};
 pub use nodes::{ClusterNodes, MovingSlot, Node};
-pub(crate) use shards::read as read_shards;
 pub use shards::{Shard, ShardNode};

@@ -14,6 +14,7 @@ pub use directives::{ConfError, Directives, Refusal, render};
 pub use equivalent::equivalent;
 pub use live::{is_file_only, is_immutable};
 pub use memory::parse_memory;
+pub use quote::split as words_of_line;
 
 /// Whether the value of a directive is a password, or holds one.
 pub fn is_secret(name: &str) -> bool {

@@ -1,5 +1,6 @@
-//! Speaking to and reasoning about Valkey servers: typed client, INFO and CLUSTER parsers, configuration.
+//! Speaking to and reasoning about Valkey servers: typed client, INFO and CLUSTER parsers, configuration, users, slots.
 
+pub mod acl;
 pub mod client;
 pub mod cluster;
 pub mod conf;

@@ -1,6 +1,14 @@
-//! Hash slots: ranges of them, and how text names them.
+//! Hash slots: ranges of them, how text names them, and who should own which.
+
+mod balance;
+mod initial;
+mod waves;
 
 use std::fmt;
+
+pub use balance::{Move, Owner, balance};
+pub use initial::initial;
+pub use waves::waves;
 
 /// How many hash slots a cluster has.
 pub const SLOT_COUNT: u16 = 16384;

@@ -7,6 +7,10 @@ mod real_server {
     mod configuration;
     mod deadlines;
     mod encryption;
+    mod permissions;
     mod replication;
+    mod resharding;
+    mod topology;
+    mod users;
 }
 mod support;

@@ -8,10 +8,9 @@ use secrecy::SecretString;
 use super::connection::{Connection, Request};
 use super::error::Error;
 use super::reply::{entries, text};
-use crate::cluster::{ClusterNodes, Shard};
+use crate::Info;
 use crate::conf::is_secret;
 use crate::role::Role;
-use crate::{Info, SlotRange};
 
 /// A section of INFO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -110,37 +109,6 @@ impl Connection {
         self.send(request).await.map(drop)
     }
 
-    /// CLUSTER MYID.
-    pub async fn cluster_myid(&self) -> Result<String, Error> {
-        self.ask_text("CLUSTER MYID", cluster("MYID")).await
-    }
-
-    /// CLUSTER NODES.
-    pub async fn cluster_nodes(&self) -> Result<ClusterNodes, Error> {
-        self.ask_text("CLUSTER NODES", cluster("NODES")).await.map(|text| ClusterNodes::parse(&text))
-    }
-
-    /// CLUSTER SHARDS.
-    pub async fn cluster_shards(&self) -> Result<Vec<Shard>, Error> {
-        let reply = self.ask("CLUSTER SHARDS", cluster("SHARDS")).await?;
-        crate::cluster::read_shards(&reply)
-            .ok_or_else(|| self.protocol("CLUSTER SHARDS", "no list of shards"))
-    }
-
-    /// CLUSTER INFO, whose lines look like those of INFO.
-    pub async fn cluster_info(&self) -> Result<Info, Error> {
-        self.ask_text("CLUSTER INFO", cluster("INFO")).await.map(|text| Info::parse(&text))
-    }
-
-    /// CLUSTER ADDSLOTSRANGE.
-    pub async fn cluster_add_slots(&self, ranges: &[SlotRange]) -> Result<(), Error> {
-        let mut command = cluster("ADDSLOTSRANGE");
-        for range in ranges {
-            command.arg(range.start()).arg(range.end());
-        }
-        self.ask("CLUSTER ADDSLOTSRANGE", command).await.map(drop)
-    }
-
     /// REPLICAOF; `None` is NO ONE, which makes the server a primary.
     pub async fn replicaof(&self, primary: Option<(&str, u16)>) -> Result<(), Error> {
         let mut command = redis::cmd("REPLICAOF");
@@ -149,6 +117,13 @@ impl Connection {
             None => command.arg("NO").arg("ONE"),
         };
         self.ask("REPLICAOF", command).await.map(drop)
+    }
+
+    /// FLUSHALL: every key of every database. The memory is given back in the background.
+    pub async fn flush_all(&self) -> Result<(), Error> {
+        let mut command = redis::cmd("FLUSHALL");
+        command.arg("ASYNC");
+        self.ask("FLUSHALL", command).await.map(drop)
     }
 
     /// SHUTDOWN. A server that obeys does not answer: the closed connection is the success.
@@ -176,18 +151,12 @@ impl Connection {
         self.ask(name, command).await
     }
 
-    async fn ask(&self, name: &str, command: Cmd) -> Result<Value, Error> {
+    pub(super) async fn ask(&self, name: &str, command: Cmd) -> Result<Value, Error> {
         self.send(Request { name, command, secrets: Vec::new() }).await
     }
 
-    async fn ask_text(&self, name: &str, command: Cmd) -> Result<String, Error> {
+    pub(super) async fn ask_text(&self, name: &str, command: Cmd) -> Result<String, Error> {
         let reply = self.ask(name, command).await?;
         text(&reply).ok_or_else(|| self.protocol(name, "no text"))
     }
-}
-
-fn cluster(subcommand: &str) -> Cmd {
-    let mut command = redis::cmd("CLUSTER");
-    command.arg(subcommand);
-    command
 }

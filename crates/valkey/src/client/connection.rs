@@ -41,7 +41,7 @@ impl Drop for Driver {
 
 /// A command ready to be sent.
 pub(super) struct Request<'a> {
-    /// What errors call it; never an argument.
+    /// What errors call it: the command, at most with the name of a user.
     pub(super) name: &'a str,
     /// The command.
     pub(super) command: Cmd,
@@ -161,7 +161,17 @@ fn without(message: &str, secrets: &[&SecretString]) -> String {
         .iter()
         .map(|secret| secret.expose_secret())
         .filter(|secret| !secret.is_empty())
-        .fold(message.to_owned(), |message, secret| message.replace(secret, "[redacted]"))
+        .fold(message.to_owned(), |message, secret| {
+            without_start(message.replace(secret, "[redacted]"), secret)
+        })
+}
+
+/// A server that repeats arguments stops after so many characters, which may be in the middle of a secret.
+fn without_start(message: String, secret: &str) -> String {
+    let said = message.trim_end_matches([' ', '\'']);
+    let starts = secret.char_indices().rev().map(|(end, _)| &secret[..end]).filter(|start| !start.is_empty());
+    let rest = starts.filter_map(|start| said.strip_suffix(start)).find(|rest| rest.ends_with('\''));
+    rest.map(|rest| format!("{rest}[redacted]'")).unwrap_or(message)
 }
 
 /// The alert by which a TLS 1.3 server turns a client away once the handshake is over for the client.
@@ -212,5 +222,13 @@ mod tests {
         );
         assert!(!error.to_string().contains("hush") && !format!("{error:?}").contains("hush"), "{error:?}");
         assert_eq!(without("nothing to hide", &[&SecretString::from("")]), "nothing to hide");
+        for (said, expected) in [
+            ("args beginning with: 'SET' 'hus' ", "args beginning with: 'SET' '[redacted]'"),
+            ("args beginning with: 'SET' 'h", "args beginning with: 'SET' '[redacted]'"),
+            ("args beginning with: 'SETh' ", "args beginning with: 'SETh' "),
+            ("args beginning with: 'SET' ", "args beginning with: 'SET' "),
+        ] {
+            assert_eq!(without(said, &[&secret]), expected);
+        }
     }
 }

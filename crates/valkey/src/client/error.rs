@@ -153,7 +153,10 @@ impl Error {
             | Self::PrimaryDown { .. }
             | Self::Timeout { .. }
             | Self::Disconnected { .. } => true,
-            Self::Server { code, .. } => matches!(code.as_str(), "TRYAGAIN" | "CLUSTERDOWN" | "MISCONF"),
+            Self::Server { code, .. } => {
+                // IOERR is how MIGRATE says that it did not reach the other server.
+                matches!(code.as_str(), "TRYAGAIN" | "CLUSTERDOWN" | "MISCONF" | "IOERR")
+            }
             Self::Tls { .. }
             | Self::AuthRequired { .. }
             | Self::WrongPassword { .. }

@@ -12,6 +12,15 @@ pub(crate) fn text(value: &Value) -> Option<String> {
     }
 }
 
+/// Bytes of any kind, for what need not be text.
+pub(crate) fn bytes(value: Value) -> Option<Vec<u8>> {
+    match value {
+        Value::BulkString(bytes) => Some(bytes),
+        Value::SimpleString(text) => Some(text.into_bytes()),
+        _ => None,
+    }
+}
+
 /// A number the server sent as a number.
 pub(crate) fn integer(value: &Value) -> Option<i64> {
     match value {

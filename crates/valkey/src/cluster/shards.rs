@@ -40,10 +40,12 @@ pub struct ShardNode {
     pub health: String,
 }
 
-/// Reads a reply of RESP2 (arrays of names and values) or RESP3 (maps); `None` where it is no list of shards.
-pub(crate) fn read(value: &Value) -> Option<Vec<Shard>> {
-    let Value::Array(shards) = value else { return None };
-    shards.iter().map(shard).collect()
+impl Shard {
+    /// Reads a reply of RESP2 (arrays of names and values) or RESP3 (maps); `None` where it is no list of shards.
+    pub fn read(reply: &Value) -> Option<Vec<Self>> {
+        let Value::Array(shards) = reply else { return None };
+        shards.iter().map(shard).collect()
+    }
 }
 
 fn shard(value: &Value) -> Option<Shard> {

@@ -25,7 +25,7 @@ pub(super) fn quote(word: &str) -> String {
 
 /// Reads a line into words by the server's rules: double quotes with escapes, single quotes with `\'` only, and a
 /// closing quote is followed by space or nothing. `None` where a quote is not closed properly.
-pub(super) fn split(line: &str) -> Option<Vec<String>> {
+pub fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut bytes = line.bytes().peekable();
     loop {

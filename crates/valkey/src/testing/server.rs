@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use snafu::{OptionExt, ResultExt, Snafu};
 use tempfile::TempDir;
 
+use super::ports::with_bus;
 use super::{Release, free_port};
 use crate::Target;
 
@@ -83,7 +84,7 @@ impl Server {
         }
         let directory = TempDir::with_prefix("valkey-").context(PrepareSnafu { step: "make a directory" })?;
         let find = || free_port().context(PrepareSnafu { step: "find a port" });
-        let (port, bus_port) = (find()?, find()?);
+        let (port, bus_port) = with_bus().context(PrepareSnafu { step: "find a port" })?;
         let tls_port = if tls { Some(find()?) } else { None };
         let path = directory.path().display();
         let text = format!(

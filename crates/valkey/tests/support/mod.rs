@@ -1,6 +1,9 @@
 //! What the tests share: servers of each release, connections, certificates, patience.
 
 pub(crate) mod certificates;
+pub(crate) mod cluster;
+pub(crate) mod guards;
+pub(crate) mod keys;
 
 use std::future::Future;
 use std::time::{Duration, Instant};

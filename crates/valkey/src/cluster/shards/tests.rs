@@ -30,8 +30,8 @@ fn flat(pairs: Vec<(Value, Value)>) -> Value {
 
 #[test]
 fn both_protocols_say_the_same() {
-    let shards = read(&reply(flat, 5460)).expect("should be readable");
-    assert_eq!(read(&reply(Value::Map, 5460)), Some(shards.clone()));
+    let shards = Shard::read(&reply(flat, 5460)).expect("should be readable");
+    assert_eq!(Shard::read(&reply(Value::Map, 5460)), Some(shards.clone()));
     assert_eq!(shards[0].slots, [SlotRange::new(0, 5460).expect("should be in bounds")]);
     let node = &shards[0].nodes[0];
     assert_eq!((node.id.as_str(), node.port, node.tls_port), ("07c3", Some(6379), None));
@@ -40,10 +40,10 @@ fn both_protocols_say_the_same() {
 
 #[test]
 fn nonsense_is_no_reply() {
-    assert_eq!(read(&Value::Okay), None);
-    assert_eq!(read(&reply(flat, 16384)), None);
-    assert_eq!(read(&reply(flat, -1)), None);
-    assert_eq!(read(&Value::Array(vec![Value::Array(vec![bulk("slots")])])), None);
+    assert_eq!(Shard::read(&Value::Okay), None);
+    assert_eq!(Shard::read(&reply(flat, 16384)), None);
+    assert_eq!(Shard::read(&reply(flat, -1)), None);
+    assert_eq!(Shard::read(&Value::Array(vec![Value::Array(vec![bulk("slots")])])), None);
 }
 
 /// Anything a server can send, with the words of a real reply where they lead the parser deeper.
@@ -130,7 +130,7 @@ fn written(map: fn(Vec<(Value, Value)>) -> Value, shards: &[Shard]) -> Value {
 proptest! {
     #[test]
     fn any_reply_is_survived_and_names_only_slots(value in anything()) {
-        for shard in read(&value).into_iter().flatten() {
+        for shard in Shard::read(&value).into_iter().flatten() {
             prop_assert!(shard.slots.iter().all(|range| range.start() <= range.end() && range.end() < SLOT_COUNT));
             prop_assert!(shard.nodes.iter().all(|node| !node.id.is_empty()));
         }
@@ -138,7 +138,7 @@ proptest! {
 
     #[test]
     fn what_a_server_writes_is_read_again(shards in shards()) {
-        prop_assert_eq!(read(&written(flat, &shards)), Some(shards.clone()));
-        prop_assert_eq!(read(&written(Value::Map, &shards)), Some(shards));
+        prop_assert_eq!(Shard::read(&written(flat, &shards)), Some(shards.clone()));
+        prop_assert_eq!(Shard::read(&written(Value::Map, &shards)), Some(shards));
     }
 }
