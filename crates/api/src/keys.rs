@@ -15,6 +15,10 @@ pub const MANAGED_BY_VALUE: &str = "valkey-operator";
 pub const OWN_PREFIX: &str = "valkey.io/";
 /// The ValkeyCluster a node belongs to.
 pub const CLUSTER: &str = "valkey.io/cluster";
+/// Number of the shard of a ValkeyCluster that a node was made for.
+pub const SHARD_INDEX: &str = "valkey.io/shard-index";
+/// Number of a node within its shard. It says nothing about the node's role.
+pub const NODE_INDEX: &str = "valkey.io/node-index";
 /// Unique per pod, so that a Service or a `NetworkPolicy` can select exactly one.
 pub const POD_EXTRA_SELECTOR: &str = "valkey-pod-extra-selector";
 
@@ -28,5 +32,14 @@ pub const WORKLOAD_REVISION: &str = "valkey.io/workload-revision";
 /// Annotation on a pod template with the hash of the directives that only a restart can change.
 pub const RESTART_CONFIG: &str = "valkey.io/restart-config";
 
+/// Annotation by which a user lets the operator go on although data may be lost.
+pub const ACCEPT_DATA_LOSS: &str = "valkey.io/accept-data-loss";
+/// Annotation by which a user asks for a restart of every node; each new value is one restart.
+pub const RESTARTED_AT: &str = "valkey.io/restartedAt";
+/// Annotation by which a user asks for new passwords of the system users; each new value is one rotation.
+pub const ROTATE_SYSTEM_PASSWORDS: &str = "valkey.io/rotate-system-passwords";
+
 /// Field manager of everything the node controller applies.
 pub const NODE_FIELD_MANAGER: &str = "valkey-operator/node";
+/// Field manager of everything the cluster controller applies.
+pub const CLUSTER_FIELD_MANAGER: &str = "valkey-operator/cluster";

@@ -1,8 +1,10 @@
 //! The kinds of `valkey.io/v1alpha1` as types: specs, statuses, conditions, names and labels. No I/O happens here, so
 //! that every program (and every test) can share one truth about what the API looks like.
 
+mod absent;
 #[cfg(any(test, feature = "testing"))]
 pub mod cases;
+pub mod cluster;
 pub mod condition;
 pub mod keys;
 pub mod names;
@@ -13,6 +15,7 @@ mod schema;
 
 pub use schema::KUBERNETES_FIELDS;
 
+pub use cluster::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
 pub use node::{ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -23,5 +26,5 @@ pub const GROUP: &str = "valkey.io";
 
 /// Every CRD, in the order in which they are installed and documented.
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
-    vec![schema::compact(ValkeyNode::crd())]
+    vec![schema::compact(ValkeyNode::crd()), schema::compact(ValkeyCluster::crd())]
 }

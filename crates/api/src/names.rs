@@ -1,8 +1,10 @@
-//! Names derived from a ValkeyNode's name, and the bound on that name which makes all of them fit.
+//! Names derived from the name of a ValkeyNode or a ValkeyCluster, and the bounds which make all of them fit.
 
 /// Longest name of a ValkeyNode. The tightest derived name is the label `controller-revision-hash` of a StatefulSet's
 /// pod: `valkey-<node>-<hash of up to 10 characters>` must fit into 63 characters.
 pub const NODE_NAME_MAX: usize = 45;
+/// Longest name of a ValkeyCluster: its last node, `<cluster>-499-10`, must fit into [`NODE_NAME_MAX`].
+pub const CLUSTER_NAME_MAX: usize = 38;
 
 /// Container that runs the server in every Valkey pod.
 pub const SERVER_CONTAINER: &str = "valkey";
@@ -10,6 +12,22 @@ pub const SERVER_CONTAINER: &str = "valkey";
 pub const SERVER_PORT_NAME: &str = "valkey";
 /// The port a server listens on.
 pub const SERVER_PORT: u16 = 6379;
+/// Container that turns a server's figures into metrics.
+pub const EXPORTER_CONTAINER: &str = "metrics-exporter";
+/// Name of the exporter's port in pods and Services.
+pub const EXPORTER_PORT_NAME: &str = "metrics";
+/// The port an exporter listens on.
+pub const EXPORTER_PORT: u16 = 9121;
+/// Init container that prepares a pod of a cluster.
+pub const INIT_CONTAINER: &str = "valkey-init";
+
+/// The port of the cluster bus.
+pub const BUS_PORT: u16 = 16379;
+
+/// The name a node of a cluster announces: its Service's, which is the same whatever keeps the pod alive.
+pub fn announced_host(node: &str, namespace: &str) -> String {
+    format!("valkey-{node}.{namespace}.svc")
+}
 
 /// Workload, Service and ConfigMap of a node, and the prefix of its pod's name.
 pub fn workload(node: &str) -> String {
@@ -32,6 +50,46 @@ pub fn node_of_workload(workload: &str) -> Option<&str> {
     workload.strip_prefix("valkey-")
 }
 
+/// The node of this index in this shard of a cluster.
+pub fn cluster_node(cluster: &str, shard: u32, index: u32) -> String {
+    format!("{cluster}-{shard}-{index}")
+}
+
+/// The headless Service with all pods of a cluster.
+pub fn cluster_service(cluster: &str) -> String {
+    format!("valkey-{cluster}")
+}
+
+/// The Service with one address that a client can start from.
+pub fn cluster_client_service(cluster: &str) -> String {
+    format!("valkey-{cluster}-client")
+}
+
+/// The PodDisruptionBudget of a cluster.
+pub fn cluster_budget(cluster: &str) -> String {
+    format!("valkey-{cluster}")
+}
+
+/// The Secret with the users file of a cluster's servers.
+pub fn acl_secret(cluster: &str) -> String {
+    format!("internal-{cluster}-acl")
+}
+
+/// The Secret with the passwords of a cluster's system users.
+pub fn system_passwords_secret(cluster: &str) -> String {
+    format!("internal-{cluster}-system-passwords")
+}
+
+/// The Secret that holds users' passwords where the spec names none.
+pub fn users_secret(cluster: &str) -> String {
+    format!("{cluster}-users")
+}
+
+/// The claim a cluster's node uses when its persistence is `external`.
+pub fn external_claim(prefix: &str, shard: u32, index: u32) -> String {
+    format!("{prefix}-{shard}-{index}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +101,18 @@ mod tests {
         assert!(pod(&node).len() <= 63, "pod name is the pod's host name");
         assert!(data_claim(&node).len() <= 253);
         assert!(format!("{node}-node-pod-0").len() <= 63, "extra selector label");
+    }
+
+    #[test]
+    fn the_longest_name_of_a_cluster_still_fits_its_last_node() {
+        let cluster = "c".repeat(CLUSTER_NAME_MAX);
+        assert_eq!(cluster_node(&cluster, 499, 10).len(), NODE_NAME_MAX);
+        for name in [cluster_service(&cluster), cluster_client_service(&cluster), cluster_budget(&cluster)] {
+            assert!(name.len() <= 63, "{name} is a DNS label");
+        }
+        for name in [acl_secret(&cluster), system_passwords_secret(&cluster), users_secret(&cluster)] {
+            assert!(name.len() <= 253, "{name} is the name of a Secret");
+        }
     }
 
     #[test]

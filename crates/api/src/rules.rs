@@ -1,49 +1,51 @@
 //! Tests of the CRDs' rules without an API server: CEL rules here, types and patterns on a real one.
 
+use std::collections::BTreeMap;
+
 use kube_cel::{Validator, apply_defaults};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cases::{self, Case};
+use crate::{ValkeyCluster, ValkeyNode};
 
-fn schema() -> Value {
-    let crds = crate::all_crds();
-    let version = serde_json::to_value(&crds[0].spec.versions[0]).expect("should be JSON");
-    version["schema"]["openAPIV3Schema"].clone()
-}
-
-fn object(case: &Case, spec: &Value) -> Value {
-    json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyNode", "metadata": {"name": case.object_name}, "spec": spec})
+/// The schema of every kind by its name.
+fn schemas() -> BTreeMap<String, Value> {
+    crate::all_crds()
+        .into_iter()
+        .map(|crd| {
+            let version = serde_json::to_value(&crd.spec.versions[0]).expect("should be JSON");
+            (crd.spec.names.kind, version["schema"]["openAPIV3Schema"].clone())
+        })
+        .collect()
 }
 
 /// What the rules say, as one text; `None` if they are content.
 fn verdict(schema: &Value, case: &Case) -> Option<String> {
-    let new = apply_defaults(schema, &object(case, &case.spec));
-    let old = case.before.as_ref().map(|spec| apply_defaults(schema, &object(case, spec)));
+    let new = apply_defaults(schema, &case.object(&case.spec));
+    let old = case.before.as_ref().map(|spec| apply_defaults(schema, &case.object(spec)));
     match Validator::new().validate(schema, &new, old.as_ref()) {
         Ok(()) => None,
         Err(errors) => Some(errors.iter().map(|error| error.message.clone()).collect::<Vec<_>>().join("; ")),
     }
 }
 
-/// Refusals that come from a type, a length or a pattern of the schema and not from a rule.
-fn is_schema_only(case: &Case) -> bool {
-    case.refused.is_some_and(|part| !part.contains(' '))
-}
-
 #[test]
 fn the_rules_accept_and_refuse_as_the_table_says() {
-    let schema = schema();
-    let mut checked = 0;
-    for case in cases::valkey_node().iter().filter(|case| !is_schema_only(case)) {
-        let said = verdict(&schema, case);
+    let schemas = schemas();
+    let mut checked: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in cases::all().iter().filter(|case| !case.is_schema_only()) {
+        let said = verdict(&schemas[case.kind], case);
         match (case.refused, &said) {
             (None, None) => {}
             (Some(part), Some(said)) if said.contains(part) => {}
-            _ => panic!("{}: expected {:?}, got {said:?}", case.name, case.refused),
+            _ => panic!("{}, {}: expected {:?}, got {said:?}", case.kind, case.name, case.refused),
         }
-        checked += 1;
+        *checked.entry(case.kind).or_default() += 1;
     }
-    assert!(checked > 45, "only {checked} cases were checked");
+    for kind in schemas.keys() {
+        let checked = checked.get(kind.as_str()).copied().unwrap_or_default();
+        assert!(checked > 45, "only {checked} cases of {kind} were checked");
+    }
 }
 
 #[test]
@@ -62,11 +64,29 @@ fn every_rule_says_something_and_is_broken_by_some_case() {
             _ => {}
         }
     }
-    let schema = schema();
-    let mut all = Vec::new();
-    messages(&schema, &mut all);
-    let said: Vec<String> = cases::valkey_node().iter().filter_map(|case| verdict(&schema, case)).collect();
-    for message in all {
-        assert!(said.iter().any(|said| said.contains(&message)), "no case breaks the rule {message:?}");
+    for (kind, schema) in schemas() {
+        let mut all = Vec::new();
+        messages(&schema, &mut all);
+        let cases = cases::all();
+        let said: Vec<String> =
+            cases.iter().filter(|case| case.kind == kind).filter_map(|case| verdict(&schema, case)).collect();
+        for message in all {
+            assert!(
+                said.iter().any(|said| said.contains(&message)),
+                "no case breaks the rule {message:?} of {kind}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_accepted_can_be_read() {
+    for case in cases::all().into_iter().filter(|case| case.refused.is_none()) {
+        let object = case.object(&case.spec);
+        let read = match case.kind {
+            "ValkeyNode" => serde_json::from_value::<ValkeyNode>(object).map(drop),
+            _ => serde_json::from_value::<ValkeyCluster>(object).map(drop),
+        };
+        assert!(read.is_ok(), "{}, {}: {read:?}", case.kind, case.name);
     }
 }

@@ -1,7 +1,7 @@
 //! Schemas that a derive cannot give: a pod spec in which nothing is required, and CRDs without the bulk of
 //! Kubernetes' own field descriptions.
 
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
@@ -13,6 +13,43 @@ pub(crate) fn pod_spec_overlay(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = PodSpec::json_schema(generator);
     schema.remove("required");
     schema
+}
+
+/// The schema of containers as overlays: every field of a container with its type; only the name, by which it is laid
+/// over the operator's, is required.
+pub(crate) fn container_overlays(generator: &mut SchemaGenerator) -> Schema {
+    let mut container = Container::json_schema(generator);
+    container.insert("required".to_owned(), serde_json::json!(["name"]));
+    if let Some(name) = container.pointer_mut("/properties/name").and_then(serde_json::Value::as_object_mut) {
+        name.insert("maxLength".to_owned(), serde_json::json!(63));
+        name.insert("minLength".to_owned(), serde_json::json!(1));
+    }
+    schemars::json_schema!({"type": "array", "maxItems": 32, "items": container})
+}
+
+/// What Kubernetes reads as an amount, as its own Go types say it.
+const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// Requests and limits whose amounts are checked: the plain schema takes any text, and the mistake would only be found
+/// when a pod is made.
+pub(crate) fn resources(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = ResourceRequirements::json_schema(generator);
+    for list in ["limits", "requests"] {
+        let amounts = schema.pointer_mut(&format!("/properties/{list}/additionalProperties"));
+        if let Some(amounts) = amounts.and_then(serde_json::Value::as_object_mut) {
+            amounts.insert("pattern".to_owned(), serde_json::json!(QUANTITY));
+        }
+    }
+    schema
+}
+
+/// In a cluster, the name of a claim is only the first part of many.
+pub(crate) fn claims_of_a_cluster(persistence: &mut Schema) {
+    let claim = persistence.pointer_mut("/properties/existingClaim");
+    if let Some(claim) = claim.and_then(serde_json::Value::as_object_mut) {
+        let words = "First part of the names of the claims to use with `mode: external`: node 0 of shard 2 uses `<existingClaim>-2-0`.";
+        claim.insert("description".to_owned(), serde_json::json!(words));
+    }
 }
 
 /// Directives by name. The bounds keep the cost of the rules on them within the API server's budget; the rule about
@@ -33,8 +70,22 @@ pub(crate) fn directives(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// Fields of our kinds whose types are Kubernetes' own: named, not explained, here and in the reference.
-pub const KUBERNETES_FIELDS: [&str; 6] =
-    ["affinity", "tolerations", "topologySpreadConstraints", "resources", "imagePullSecrets", "conditions"];
+pub const KUBERNETES_FIELDS: [&str; 14] = [
+    "affinity",
+    "conditions",
+    "containers",
+    "exporter.resources",
+    "exporter.securityContext",
+    "imagePullSecrets",
+    "podSecurityContext",
+    "podTemplate.spec",
+    "resources",
+    "scheduling.affinity",
+    "scheduling.tolerations",
+    "scheduling.topologySpreadConstraints",
+    "tolerations",
+    "topologySpreadConstraints",
+];
 
 /// Remove the descriptions of fields that are Kubernetes' own (a pod spec alone has 300 kB of them): a CRD must fit
 /// into one request, and users know these fields from the pods they write.
@@ -44,21 +95,18 @@ pub(crate) fn compact(mut crd: CustomResourceDefinition) -> CustomResourceDefini
             continue;
         };
         for part in ["spec", "status"] {
-            let fields = root.properties.as_mut().and_then(|fields| fields.get_mut(part));
-            let Some(fields) = fields.and_then(|part| part.properties.as_mut()) else { continue };
-            for name in KUBERNETES_FIELDS {
-                if let Some(field) = fields.get_mut(name) {
+            for path in KUBERNETES_FIELDS {
+                if let Some(field) = field_at(root, &format!("{part}.{path}")) {
                     silence_children(field);
                 }
-            }
-            // Of the template only the pod's spec is Kubernetes' own.
-            let template = fields.get_mut("podTemplate").and_then(|template| template.properties.as_mut());
-            if let Some(spec) = template.and_then(|fields| fields.get_mut("spec")) {
-                silence_children(spec);
             }
         }
     }
     crd
+}
+
+fn field_at<'schema>(root: &'schema mut JSONSchemaProps, path: &str) -> Option<&'schema mut JSONSchemaProps> {
+    path.split('.').try_fold(root, |schema, name| schema.properties.as_mut()?.get_mut(name))
 }
 
 fn silence(schema: &mut JSONSchemaProps) {

@@ -48,29 +48,30 @@ fn fields(schema: &Value, prefix: &str, text: &mut String) {
         let path = format!("{prefix}{name}");
         let marker = if required.contains(&name.as_str()) { " **required**" } else { "" };
         text.push_str(&format!("| `{path}` | {}{marker} | {} |\n", type_of(field), description(field)));
-        if !is_kubernetes_own(&path) {
+        // Not explained: users know these fields from the pods they write.
+        if !api::KUBERNETES_FIELDS.contains(&path.as_str()) {
             fields(field, &format!("{path}."), text);
+            fields(&field["items"], &format!("{path}[]."), text);
         }
     }
 }
 
-/// Not explained: users know these fields from the pods they write.
-fn is_kubernetes_own(path: &str) -> bool {
-    api::KUBERNETES_FIELDS.contains(&path) || path == "podTemplate.spec"
-}
-
 fn type_of(schema: &Value) -> String {
+    let default = match &schema["default"] {
+        Value::String(text) if !text.is_empty() => format!(", default `{text}`"),
+        Value::Number(number) => format!(", default `{number}`"),
+        Value::Bool(true) => ", default `true`".to_owned(),
+        _ => String::new(),
+    };
     if let Some(choices) = schema["enum"].as_array() {
         let choices: Vec<String> =
             choices.iter().filter_map(Value::as_str).map(|choice| format!("`{choice}`")).collect();
-        let default =
-            schema["default"].as_str().map(|default| format!(", default `{default}`")).unwrap_or_default();
         return format!("{}{default}", choices.join(" \\| "));
     }
     match schema["type"].as_str() {
         Some("object") if schema["additionalProperties"].is_object() => "map".to_owned(),
         Some("array") => "list".to_owned(),
-        Some(other) => other.to_owned(),
+        Some(other) => format!("{other}{default}"),
         None => "any".to_owned(),
     }
 }
@@ -83,5 +84,10 @@ fn rules(schema: &Value, path: &str, text: &mut String) {
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         rules(field, &below, text);
+    }
+    for (key, below) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if schema[key].is_object() {
+            rules(&schema[key], &format!("{path}{below}"), text);
+        }
     }
 }

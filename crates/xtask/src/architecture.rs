@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// Files of a controller that decide: everything they need is an argument.
-const PURE_FILES: [&str; 6] =
-    ["plan.rs", "validate.rs", "status.rs", "events.rs", "diagnose.rs", "overlay.rs"];
+/// Where files that decide are kept apart from those that act.
+const SOURCES: [&str; 2] = ["crates/operator/src", "crates/agent/src"];
+/// Files that decide: everything they need is an argument.
+const PURE_FILES: [&str; 7] =
+    ["plan.rs", "validate.rs", "status.rs", "events.rs", "diagnose.rs", "overlay.rs", "start_rule.rs"];
 /// Folders that only decide or build.
 const PURE_FOLDERS: [&str; 2] = ["build", "plan"];
 /// What only something that talks to the world contains.
@@ -15,11 +17,12 @@ const IMPURE: [&str; 8] =
     ["async fn", ".await", "Client", "Api<", "::now()", "rand::", "std::env", "std::fs"];
 
 /// Which of our crates a crate may use.
-const MAY_USE: [(&str, &[&str]); 7] = [
+const MAY_USE: [(&str, &[&str]); 8] = [
     ("api", &[]),
     ("valkey", &[]),
     ("kit", &["api"]),
     ("operator", &["api", "valkey", "kit"]),
+    ("agent", &["valkey"]),
     ("devcluster", &[]),
     ("e2e", &["api", "valkey", "kit", "operator", "devcluster"]),
     ("xtask", &["api", "operator"]),
@@ -28,7 +31,11 @@ const MAY_USE: [(&str, &[&str]); 7] = [
 /// Everything that breaks a rule.
 pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    for file in rust_files(&root.join("crates/operator/src"))? {
+    let mut files = Vec::new();
+    for folder in SOURCES {
+        files.extend(rust_files(&root.join(folder))?);
+    }
+    for file in files {
         // Where the checkout is says nothing about its files.
         let inside = file.strip_prefix(root).unwrap_or(&file);
         if is_pure(inside) {
@@ -92,7 +99,7 @@ fn dependencies(root: &Path) -> Vec<String> {
         let normal = text.split("[dev-dependencies]").next().unwrap_or_default();
         for line in normal.lines() {
             let used = line.split(['.', ' ', '=']).next().unwrap_or_default();
-            let used = if used == "valkey-operator" { "operator" } else { used };
+            let used = used.strip_prefix("valkey-").unwrap_or(used);
             if ours.contains(&used) && used != name && !allowed.contains(&used) {
                 problems.push(format!("crates/{name} must not depend on {used}"));
             }
@@ -118,10 +125,15 @@ mod tests {
         let root = folder.path().join("build");
         let source = root.join("crates/operator/src/node");
         fs::create_dir_all(source.join("plan")).unwrap();
+        fs::create_dir_all(root.join("crates/agent/src/gate")).unwrap();
         fs::write(source.join("act.rs"), "let x = y.await;").unwrap();
         assert_eq!(problems(&root).unwrap(), Vec::<String>::new());
         fs::write(source.join("plan/roll.rs"), "let x = y.await;").unwrap();
         let expected = "crates/operator/src/node/plan/roll.rs:1: a pure file contains `.await`";
+        assert_eq!(problems(&root).unwrap(), [expected]);
+        fs::remove_file(source.join("plan/roll.rs")).unwrap();
+        fs::write(root.join("crates/agent/src/gate/start_rule.rs"), "Instant::now()").unwrap();
+        let expected = "crates/agent/src/gate/start_rule.rs:1: a pure file contains `::now()`";
         assert_eq!(problems(&root).unwrap(), [expected]);
     }
 

@@ -1,32 +1,27 @@
 //! Example manifests, made from the types so that they cannot go stale.
 
+mod cluster;
+mod node;
+
 use std::collections::BTreeMap;
 
-use api::node::{Persistence, PersistenceMode, ReclaimPolicy, WorkloadType};
-use api::{ValkeyNode, ValkeyNodeSpec};
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::crds;
 use crate::output::Generated;
 use crate::yaml;
 
 const IMAGE: &str = "valkey/valkey:9.1";
 
 pub(crate) fn files() -> Vec<Generated> {
-    vec![
-        example(
-            "valkeynode-minimal",
-            "The smallest ValkeyNode: one server, data in the pod.",
-            &[minimal("minimal")],
-        ),
-        example("valkeynode-full", "A ValkeyNode with most of what it can be told.", &[full()]),
-        example("valkeynode-demo", "One node of each workload type, and one with a volume.", &demo()),
-    ]
+    node::files().into_iter().chain(cluster::files()).collect()
 }
 
-fn example(name: &str, about: &str, nodes: &[ValkeyNode]) -> Generated {
-    let documents: Vec<String> = nodes.iter().map(|node| yaml::print(&manifest(node))).collect();
+fn example(name: &str, about: &str, documents: &[Value]) -> Generated {
+    let documents: Vec<String> = documents.iter().map(yaml::print).collect();
     Generated {
         path: format!("examples/{name}.yaml"),
         content: format!(
@@ -37,95 +32,63 @@ fn example(name: &str, about: &str, nodes: &[ValkeyNode]) -> Generated {
 }
 
 /// What a person would write: without the fields that only say the default.
-fn manifest(node: &ValkeyNode) -> Value {
-    let mut spec = serde_json::to_value(&node.spec).unwrap_or_default();
-    if let Some(fields) = spec.as_object_mut() {
-        if fields.get("updateStrategy") == Some(&json!("RollingUpdate")) {
-            fields.remove("updateStrategy");
-        }
-        if fields.get("workloadType") == Some(&json!("StatefulSet")) {
-            fields.remove("workloadType");
-        }
+fn manifest(kind: &str, name: &str, spec: &impl Serialize) -> Value {
+    let mut spec = serde_json::to_value(spec).unwrap_or_default();
+    let of_kind = |crd: &Value| crd["spec"]["names"]["kind"] == kind;
+    if let Some((_, crd)) = crds::values().into_iter().find(|(_, crd)| of_kind(crd)) {
+        let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+        remove_defaults(&mut spec, crd.pointer(schema).unwrap_or(&Value::Null));
     }
-    json!({
-        "apiVersion": "valkey.io/v1alpha1",
-        "kind": "ValkeyNode",
-        "metadata": {"name": node.metadata.name},
-        "spec": spec,
-    })
+    json!({"apiVersion": "valkey.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-fn spec() -> ValkeyNodeSpec {
-    ValkeyNodeSpec { image: IMAGE.to_owned(), ..ValkeyNodeSpec::default() }
-}
-
-fn minimal(name: &str) -> ValkeyNode {
-    ValkeyNode::new(name, spec())
-}
-
-fn volume(size: &str) -> Persistence {
-    Persistence {
-        mode: Some(PersistenceMode::Enabled),
-        size: Some(size.to_owned()),
-        ..Persistence::default()
+fn remove_defaults(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, field| {
+                let default = &schema["properties"][name]["default"];
+                default.is_null() || default != field
+            });
+            for (name, field) in fields {
+                remove_defaults(field, &schema["properties"][name]);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_defaults(item, &schema["items"])),
+        _ => {}
     }
 }
 
-fn full() -> ValkeyNode {
-    let amounts = |cpu: &str, memory: &str| {
-        BTreeMap::from([
-            ("cpu".to_owned(), Quantity(cpu.to_owned())),
-            ("memory".to_owned(), Quantity(memory.to_owned())),
-        ])
-    };
-    let directives = [
-        ("maxmemory", "192mb"),
-        ("maxmemory-policy", "allkeys-lru"),
-        ("appendonly", "yes"),
-        ("save", "900 1 300 10"),
-    ];
-    ValkeyNode::new(
-        "full",
-        ValkeyNodeSpec {
-            resources: Some(ResourceRequirements {
-                requests: Some(amounts("100m", "256Mi")),
-                limits: Some(BTreeMap::from([("memory".to_owned(), Quantity("256Mi".to_owned()))])),
-                ..ResourceRequirements::default()
-            }),
-            node_selector: BTreeMap::from([("kubernetes.io/os".to_owned(), "linux".to_owned())]),
-            tolerations: vec![Toleration {
-                key: Some("dedicated".to_owned()),
-                operator: Some("Equal".to_owned()),
-                value: Some("valkey".to_owned()),
-                effect: Some("NoSchedule".to_owned()),
-                ..Toleration::default()
-            }],
-            persistence: Some(Persistence { reclaim_policy: Some(ReclaimPolicy::Retain), ..volume("1Gi") }),
-            config: directives.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
-            termination_grace_period_seconds: Some(60),
-            pod_template: serde_json::from_value(json!({
-                "metadata": {"annotations": {"example.com/team": "platform"}},
-                "spec": {"containers": [{"name": "valkey", "env": [{"name": "TZ", "value": "UTC"}]}]},
-            }))
-            .ok(),
-            ..spec()
-        },
-    )
+fn requests_and_memory_limit(cpu: &str, memory: &str) -> ResourceRequirements {
+    let amount = |name: &str, value: &str| (name.to_owned(), Quantity(value.to_owned()));
+    ResourceRequirements {
+        requests: Some(BTreeMap::from([amount("cpu", cpu), amount("memory", memory)])),
+        limits: Some(BTreeMap::from([amount("memory", memory)])),
+        ..ResourceRequirements::default()
+    }
 }
 
-fn demo() -> Vec<ValkeyNode> {
-    let of_type = |name: &str, workload_type: WorkloadType| {
-        ValkeyNode::new(name, ValkeyNodeSpec { workload_type, ..spec() })
-    };
-    let with_volume = ValkeyNodeSpec {
-        persistence: Some(volume("256Mi")),
-        config: BTreeMap::from([("appendonly".to_owned(), "yes".to_owned())]),
-        ..spec()
-    };
-    vec![
-        of_type("demo-statefulset", WorkloadType::StatefulSet),
-        of_type("demo-deployment", WorkloadType::Deployment),
-        of_type("demo-pod", WorkloadType::Pod),
-        ValkeyNode::new("demo-volume", with_volume),
-    ]
+fn dedicated_machines() -> Toleration {
+    Toleration {
+        key: Some("dedicated".to_owned()),
+        operator: Some("Equal".to_owned()),
+        value: Some("valkey".to_owned()),
+        effect: Some("NoSchedule".to_owned()),
+        ..Toleration::default()
+    }
+}
+
+fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_from_the_default_is_written() {
+        let spec = json!({"shards": 3, "replicas": 0, "users": [{"name": "a", "enabled": true}, {"name": "b", "enabled": false}]});
+        let expected = json!({"shards": 3, "users": [{"name": "a"}, {"name": "b", "enabled": false}]});
+        assert_eq!(manifest("ValkeyCluster", "x", &spec)["spec"], expected);
+    }
 }

@@ -1,7 +1,7 @@
 //! The manifests that install the operator: namespace, permissions (each with its reason), Deployment, metrics Service.
 
 use serde_json::{Value, json};
-use valkey_operator::rbac::{OWN_NAMESPACE, Rule, WATCHED};
+use valkey_operator::rbac::{CLUSTER_WIDE, OWN_NAMESPACE, Rule, WATCHED};
 
 use crate::output::{Generated, YAML_HEADER};
 use crate::yaml;
@@ -62,7 +62,7 @@ fn rbac() -> String {
     let here = json!({"name": NAME, "namespace": NAMESPACE, "labels": labels()});
     [
         yaml::print(&account),
-        role("ClusterRole", &everywhere, WATCHED),
+        role("ClusterRole", &everywhere, &[WATCHED, CLUSTER_WIDE].concat()),
         yaml::print(&bind("ClusterRoleBinding", "ClusterRole", everywhere)),
         role("Role", &here, OWN_NAMESPACE),
         yaml::print(&bind("RoleBinding", "Role", here)),
@@ -121,7 +121,11 @@ fn container() -> Value {
     json!({
         "name": "operator",
         "image": IMAGE,
-        "env": [field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace")],
+        "env": [
+            field("POD_NAME", "metadata.name"),
+            field("POD_NAMESPACE", "metadata.namespace"),
+            json!({"name": "AGENT_IMAGE", "value": IMAGE}),
+        ],
         "ports": [{"name": "http", "containerPort": 8080}],
         "startupProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 1, "failureThreshold": 60},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}},

@@ -6,6 +6,8 @@ mod spec;
 mod status;
 
 pub use access::{Access, ClientCertificate, SecretKey, TlsAccess};
+pub(crate) use persistence::PERSISTENCE_STAYS;
 pub use persistence::{Persistence, PersistenceMode, ReclaimPolicy};
+pub(crate) use spec::DIRECTIVE_NAMES;
 pub use spec::{PodTemplate, PodTemplateMetadata, UpdateStrategy, ValkeyNode, ValkeyNodeSpec, WorkloadType};
 pub use status::{ObservedRole, RunningConfig, ValkeyNodeStatus};

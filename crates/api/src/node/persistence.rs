@@ -4,6 +4,9 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Rule for a spec with a field `persistence`: it comes and goes only where it stands for no volume.
+pub(crate) const PERSISTENCE_STAYS: &str = "has(self.persistence) == has(oldSelf.persistence) || (has(self.persistence) ? ((has(self.persistence.mode) ? self.persistence.mode : (has(self.persistence.size) ? 'enabled' : 'disabled')) == 'disabled') : ((has(oldSelf.persistence.mode) ? oldSelf.persistence.mode : (has(oldSelf.persistence.size) ? 'enabled' : 'disabled')) == 'disabled'))";
+
 /// Who provides the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -41,13 +44,13 @@ pub enum ReclaimPolicy {
     .message("reclaimPolicy is only for mode: enabled: an external claim is never deleted, and without a claim there is nothing to keep"))]
 #[x_kube(validation = Rule::new(
     "(has(self.mode) ? self.mode : (has(self.size) ? 'enabled' : 'disabled')) == (has(oldSelf.mode) ? oldSelf.mode : (has(oldSelf.size) ? 'enabled' : 'disabled'))")
-    .message("mode cannot be changed: the data would be left behind; create a new node and let it replicate"))]
+    .message("mode cannot be changed: the data would be left behind; create a new one and let it replicate"))]
 #[x_kube(validation = Rule::new("!has(self.size) || !has(oldSelf.size) || quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0")
     .message("size can only grow: a volume cannot shrink without losing data"))]
 #[x_kube(validation = Rule::new("has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)")
     .message("storageClassName cannot be changed: a volume does not move between classes"))]
 #[x_kube(validation = Rule::new("!has(self.existingClaim) || !has(oldSelf.existingClaim) || self.existingClaim == oldSelf.existingClaim")
-    .message("existingClaim cannot be changed: create a new node for another claim"))]
+    .message("existingClaim cannot be changed: the data would be left behind; create a new one with the other claim"))]
 pub struct Persistence {
     /// `disabled`, `enabled` or `external`. Without it, a given `size` means `enabled`, and no `size` means `disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,9 +61,9 @@ pub struct Persistence {
     #[x_kube(validation = Rule::new("isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))")
         .message("size must be a positive quantity, for example 10Gi"))]
     pub size: Option<String>,
-    /// Storage class of the volume; the cluster's default class if not given.
+    /// Storage class of the volume; Kubernetes' default class if not given, none at all if empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(max = 253))]
     pub storage_class_name: Option<String>,
     /// The claim to use with `mode: external`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

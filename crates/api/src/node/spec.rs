@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, Persistence, ValkeyNodeStatus};
 
+/// Rule for the keys of `config`: whatever else is no directive, or more than one.
+pub(crate) const DIRECTIVE_NAMES: &str = "self.all(key, key.matches('^[A-Za-z][A-Za-z0-9._-]{0,126}$'))";
+
 /// Which Kubernetes object keeps the pod alive.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
@@ -92,7 +95,7 @@ pub struct PodTemplate {
     .message("workloadType cannot be changed: create a new node of the other type"))]
 #[x_kube(validation = Rule::new("self.workloadType != 'Deployment' || self.updateStrategy != 'OnDelete'")
     .message("updateStrategy OnDelete needs workloadType StatefulSet or Pod: a Deployment replaces its pod at once"))]
-#[x_kube(validation = Rule::new("has(self.persistence) == has(oldSelf.persistence) || (has(self.persistence) ? ((has(self.persistence.mode) ? self.persistence.mode : (has(self.persistence.size) ? 'enabled' : 'disabled')) == 'disabled') : ((has(oldSelf.persistence.mode) ? oldSelf.persistence.mode : (has(oldSelf.persistence.size) ? 'enabled' : 'disabled')) == 'disabled'))")
+#[x_kube(validation = Rule::new(super::PERSISTENCE_STAYS)
     .message("persistence cannot be added to or removed from a node: the data would be left behind; create a new node and let it replicate"))]
 pub struct ValkeyNodeSpec {
     /// Image of the server, for example `valkey/valkey:9.1`.
@@ -133,7 +136,7 @@ pub struct ValkeyNodeSpec {
     /// restart. A directive with several arguments is written as one string (`save: "900 1 300 10"`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "crate::schema::directives")]
-    #[x_kube(validation = Rule::new("self.all(key, key.matches('^[A-Za-z][A-Za-z0-9._-]{0,126}$'))")
+    #[x_kube(validation = Rule::new(DIRECTIVE_NAMES)
         .message("a key of config must be the name of one valkey.conf directive, for example maxmemory-policy"))]
     #[x_kube(validation = Rule::new("self.all(key, !(key.lowerAscii() in ['include', 'daemonize', 'supervised', 'dir']))")
         .message("config cannot set include, daemonize, supervised or dir: the operator runs the server in the foreground with its data in /data; write included directives into config"))]

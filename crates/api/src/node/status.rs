@@ -81,7 +81,6 @@ pub struct ValkeyNodeStatus {
 impl ValkeyNodeStatus {
     /// The stored condition of this type.
     pub fn condition(&self, type_: crate::condition::NodeCondition) -> Option<&Condition> {
-        let name: &'static str = type_.into();
-        self.conditions.iter().find(|condition| condition.type_ == name)
+        crate::condition::find(&self.conditions, type_)
     }
 }
