@@ -11,6 +11,8 @@ CACHE := $(or $(VALKEY_OPERATOR_CACHE),$(and $(XDG_CACHE_HOME),$(XDG_CACHE_HOME)
 # One static file runs in any image, the empty one among them.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(TARGET)
 OPERATOR := $(TARGET_DIR)/$(TARGET)/release/valkey-operator
+AGENT := $(TARGET_DIR)/$(TARGET)/release/valkey-agent
+PROGRAMS := --operator $(OPERATOR) --agent $(AGENT)
 DEVCLUSTER := $(TARGET_DIR)/debug/devcluster
 DENY := $(CACHE)/tools/cargo-deny-0.20.2/bin/cargo-deny
 
@@ -19,7 +21,7 @@ help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 .PHONY: demo
-demo: ## Run the operator on a local Kubernetes with one ValkeyNode of each kind (or on the cluster of KUBECONFIG).
+demo: ## Run the operator and a ValkeyCluster of three shards on a local Kubernetes (or on the cluster of KUBECONFIG).
 	@hack/demo.sh
 
 .PHONY: test
@@ -48,7 +50,7 @@ generate: ## Write CRDs, RBAC, manifests, API docs and examples from the Rust ty
 
 .PHONY: build
 build: devcluster
-	$(STATIC) -p valkey-operator
+	$(STATIC) -p valkey-operator -p valkey-agent
 
 .PHONY: devcluster
 devcluster:
@@ -56,12 +58,12 @@ devcluster:
 
 .PHONY: images
 images: build ## Build the container images (Valkey 9.1 and 8.1, exporter, ours) into the cache and load them.
-	$(DEVCLUSTER) images --operator $(OPERATOR)
+	$(DEVCLUSTER) images $(PROGRAMS)
 
 .PHONY: cluster-up
 cluster-up: build ## Start a local Kubernetes with NODES (3) nodes.
 	$(DEVCLUSTER) up --nodes $(NODES)
-	$(DEVCLUSTER) images --operator $(OPERATOR)
+	$(DEVCLUSTER) images $(PROGRAMS)
 
 .PHONY: cluster-down
 cluster-down: devcluster ## Stop the local Kubernetes and remove everything it made.
@@ -82,3 +84,7 @@ bench: ## Measure start times, memory, API calls and sizes on the local cluster.
 .PHONY: campaign
 campaign: ## Crash after every write of a creation for each workload type; repeat machine losses, freezes and full disks.
 	@hack/campaign.sh
+
+.PHONY: witness
+witness: ## Write to the ValkeyCluster CLUSTER (in NAMESPACE) for FOR (60s) at RATE (500) a second; tell what was lost or stalled.
+	@hack/witness.sh

@@ -25,7 +25,7 @@ else
 fi
 NAMESPACE=valkey-operator-system
 TARGET_DIR="${CARGO_TARGET_DIR:-target}"
-OPERATOR="$TARGET_DIR/x86_64-unknown-linux-gnu/release/valkey-operator"
+PROGRAMS=("$TARGET_DIR"/x86_64-unknown-linux-gnu/release/{valkey-operator,valkey-agent})
 
 say() { printf '\n==> %s\n' "$*" >&2; }
 

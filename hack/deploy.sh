@@ -16,7 +16,7 @@ done
 established
 # The local image always has the same name: another build must still replace the pods.
 if [[ "$LOCAL_CLUSTER" == true ]]; then
-  build=$(sha256sum "$OPERATOR" | cut -c1-12)
+  build=$(cat "${PROGRAMS[@]}" | sha256sum | cut -c1-12)
 else
   build=release
 fi

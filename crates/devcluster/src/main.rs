@@ -12,8 +12,8 @@ use devcluster::layout::Layout;
 use devcluster::{Cluster, UpOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The name that the manifests in `deploy/` use.
-const OPERATOR_IMAGE: &str = "valkey-operator:dev";
+/// The image of our programs, by the name that the manifests in `deploy/` use.
+const OUR_IMAGE: &str = "valkey-operator:dev";
 
 #[derive(Parser)]
 #[command(name = "devcluster", about = "A real multi-node Kubernetes on this machine")]
@@ -29,15 +29,15 @@ enum Action {
         /// How many nodes
         #[arg(long, default_value_t = 3)]
         nodes: u8,
-        /// The operator's program, to have its image in every node
-        #[arg(long)]
-        operator: Option<PathBuf>,
+        /// Our programs, to have their image in every node
+        #[command(flatten)]
+        programs: Programs,
     },
     /// Build all images into the cache; a cluster that runs gets them at once
     Images {
-        /// The operator's program
-        #[arg(long)]
-        operator: Option<PathBuf>,
+        /// Our programs
+        #[command(flatten)]
+        programs: Programs,
     },
     /// Give claims their volumes (started by `up`)
     Provisioner {
@@ -75,6 +75,26 @@ enum Action {
         #[command(subcommand)]
         action: NodeAction,
     },
+}
+
+/// The programs of our image: both, or no image at all.
+#[derive(clap::Args)]
+struct Programs {
+    /// The operator's program
+    #[arg(long, requires = "agent")]
+    operator: Option<PathBuf>,
+    /// The program for the pods of servers
+    #[arg(long, requires = "operator")]
+    agent: Option<PathBuf>,
+}
+
+impl Programs {
+    fn image(&self) -> Result<Option<Archive>, Box<dyn Error>> {
+        let (Some(operator), Some(agent)) = (&self.operator, &self.agent) else { return Ok(None) };
+        let cache = devcluster::cache::folder()?;
+        let programs = [(operator.as_path(), "/valkey-operator"), (agent.as_path(), "/valkey-agent")];
+        Ok(Some(images::from_programs(&cache, OUR_IMAGE, &programs)?))
+    }
 }
 
 #[derive(Subcommand)]
@@ -133,12 +153,12 @@ fn chain(error: &dyn Error) -> String {
 
 async fn run(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     match action {
-        Action::Up { nodes, operator } => {
-            let images = operator_image(operator.as_deref())?;
+        Action::Up { nodes, programs } => {
+            let images = programs.image()?.into_iter().collect();
             devcluster::up(&UpOptions { nodes, images, checkout: env::current_dir()? }).await?;
             println!("export KUBECONFIG=$PWD/.devcluster/kubeconfig PATH=$PWD/.devcluster/bin:$PATH");
         }
-        Action::Images { operator } => load_images(operator.as_deref()).await?,
+        Action::Images { programs } => load_images(&programs).await?,
         Action::Provisioner { kubeconfig, folder } => {
             let client = devcluster::client(&kubeconfig).await?;
             let mut terminate = signal(SignalKind::terminate())?;
@@ -182,14 +202,7 @@ async fn run(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The image of the operator, if its program is given.
-fn operator_image(program: Option<&Path>) -> Result<Vec<Archive>, Box<dyn Error>> {
-    let Some(program) = program else { return Ok(Vec::new()) };
-    let cache = devcluster::cache::folder()?;
-    Ok(vec![images::from_binary(&cache, OPERATOR_IMAGE, program, "/valkey-operator")?])
-}
-
-async fn load_images(operator: Option<&Path>) -> Result<(), Box<dyn Error>> {
+async fn load_images(programs: &Programs) -> Result<(), Box<dyn Error>> {
     devcluster::prepare_machine()?;
     let cache = devcluster::cache::folder()?;
     let mut archives = images::stock_images(&cache)?;
@@ -197,7 +210,7 @@ async fn load_images(operator: Option<&Path>) -> Result<(), Box<dyn Error>> {
         // Tests start real servers on this machine, too.
         images::host_programs(&cache, version)?;
     }
-    archives.extend(operator_image(operator)?);
+    archives.extend(programs.image()?);
     for archive in &archives {
         println!("{} {}", archive.reference, archive.path.display());
     }

@@ -25,7 +25,7 @@ pub use exporter::EXPORTER_REFERENCE;
 pub use host_programs::{HostPrograms, host_programs};
 pub use import::import;
 pub use pause::PAUSE_REFERENCE;
-pub use program::{from_binary, full_reference, scratch_image};
+pub use program::{from_programs, full_reference, scratch_image};
 pub use store::Archive;
 pub use tree::{Entry, Kind, Tree};
 pub use valkey::ValkeyVersion;

@@ -24,22 +24,23 @@ pub fn scratch_image(
     Recipe { reference: full_reference(reference), base: None, files, config }.archive(cache)
 }
 
-/// An image of one static program at `entrypoint`, run as an ordinary user with a writable `/tmp`.
-pub fn from_binary(
+/// An image of static programs, each a file of this machine and its path in the image, run as an ordinary user with a
+/// writable `/tmp`. The first one is what a container without a command of its own runs.
+pub fn from_programs(
     cache: &Path,
     reference: &str,
-    binary: &Path,
-    entrypoint: &str,
+    programs: &[(&Path, &str)],
 ) -> Result<Archive, ImageError> {
-    let content = fs::read(binary).context(ReadSnafu { path: binary })?;
-    let files = Tree::default()
+    let mut files = Tree::default()
         .file("/etc/passwd", 0o644, format!("root:x:0:0:root:/:/\nnonroot:x:{USER}:{USER}:nonroot:/:/\n"))
         .file("/etc/group", 0o644, format!("root:x:0:\nnonroot:x:{USER}:\n"))
-        .directory("/tmp", 0o1777, 0)
-        .file(entrypoint, 0o755, content);
+        .directory("/tmp", 0o1777, 0);
+    for (binary, path) in programs {
+        files = files.file(path, 0o755, fs::read(binary).context(ReadSnafu { path: *binary })?);
+    }
     let config = ImageConfig {
         user: format!("{USER}:{USER}"),
-        entrypoint: vec![entrypoint.to_owned()],
+        entrypoint: programs.iter().take(1).map(|(_, path)| (*path).to_owned()).collect(),
         ..ImageConfig::default()
     };
     scratch_image(cache, reference, files, config)
@@ -78,14 +79,17 @@ mod tests {
     }
 
     #[test]
-    fn the_same_program_is_the_same_image() {
+    fn the_same_programs_are_the_same_image_and_any_other_is_another() {
         let cache = tempfile::tempdir().unwrap();
-        let binary = cache.path().join("program");
-        fs::write(&binary, "one").unwrap();
-        let build = || from_binary(cache.path(), "valkey-operator:dev", &binary, "/valkey-operator").unwrap();
+        let [operator, agent] = ["operator", "agent"].map(|name| cache.path().join(name));
+        for program in [&operator, &agent] {
+            fs::write(program, "one").unwrap();
+        }
+        let programs = [(operator.as_path(), "/valkey-operator"), (agent.as_path(), "/valkey-agent")];
+        let build = || from_programs(cache.path(), "valkey-operator:dev", &programs).unwrap();
         let first = build();
         assert_eq!(build(), first);
-        fs::write(&binary, "two").unwrap();
+        fs::write(&agent, "two").unwrap();
         assert_ne!(build().digest, first.digest);
     }
 }

@@ -1,0 +1,125 @@
+//! What the program can be told from outside: the only place that reads flags and environment.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+/// Looks after the server of a Valkey pod.
+#[derive(Debug, Parser)]
+#[command(name = "valkey-agent", version)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub mode: Mode,
+}
+
+/// The modes.
+#[derive(Debug, Subcommand)]
+pub enum Mode {
+    /// Copy this program into a directory that the server's container shares
+    Init(InitArgs),
+    /// Write the server's configuration, wait if it must not start yet, and become the server
+    Gate(GateArgs),
+    /// Readiness probe: the server answers, and knew who owns every slot; a new users file is loaded on the way
+    Ready(ReadyArgs),
+}
+
+/// Arguments of `init`.
+#[derive(Debug, clap::Args)]
+pub struct InitArgs {
+    /// The shared directory
+    #[arg(long, default_value = "/agent")]
+    pub to: PathBuf,
+}
+
+/// Where `gate` and `ready` find what they share.
+#[derive(Debug, clap::Args)]
+pub struct Places {
+    /// Directory that lives as long as the pod: the final configuration, the server's socket, our notes
+    #[arg(long, default_value = "/run/valkey")]
+    pub run: PathBuf,
+    /// Directory with a password file for each of `_agent` and `_replication`
+    #[arg(long, default_value = "/etc/valkey-agent")]
+    pub secrets: PathBuf,
+    /// The users file the server starts with
+    #[arg(long, default_value = "/etc/valkey-users/users.acl")]
+    pub users: PathBuf,
+}
+
+/// Whether the data of a server outlives its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Data {
+    /// It is in memory only, or written down in a way nobody counts on
+    Volatile,
+    /// It is on a disk, though the last writes before a crash may be missing
+    Kept,
+}
+
+/// Arguments of `gate`.
+#[derive(Debug, clap::Args)]
+pub struct GateArgs {
+    /// Whether the data of a server outlives its process
+    #[arg(long, value_enum)]
+    pub data: Data,
+    /// The configuration, without what only the pod knows
+    #[arg(long, default_value = "/etc/valkey/valkey.conf")]
+    pub base: PathBuf,
+    /// The server's directory
+    #[arg(long, default_value = "/data")]
+    pub data_dir: PathBuf,
+    /// Shared with `ready`.
+    #[command(flatten)]
+    pub places: Places,
+    /// The pod's address, which the server announces to its peers
+    #[arg(long, env = "POD_IP")]
+    pub pod_ip: IpAddr,
+    /// How long a primary that crashed waits for one of its replicas to take over, for example `20s`
+    #[arg(long, default_value = "20s", value_parser = duration)]
+    pub peer_wait: Duration,
+    /// The name in the certificates of peers; without it, a certificate must carry the peer's address
+    #[arg(long)]
+    pub peer_name: Option<String>,
+    /// The server (`valkey-server`), and what follows its configuration file
+    #[arg(last = true)]
+    pub server: Vec<String>,
+}
+
+/// Arguments of `ready`.
+#[derive(Debug, clap::Args)]
+pub struct ReadyArgs {
+    /// Shared with `gate`.
+    #[command(flatten)]
+    pub places: Places,
+}
+
+/// Reads `20s` or `250ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit): (_, fn(u64) -> Duration) = match text.strip_suffix("ms") {
+        Some(number) => (number, Duration::from_millis),
+        None => (text.strip_suffix('s').unwrap_or_default(), Duration::from_secs),
+    };
+    number.parse().map(unit).map_err(|_| format!("{text:?} is no duration like 20s or 250ms"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_fit_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        assert_eq!(duration("20s"), Ok(Duration::from_secs(20)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        for text in ["", "s", "20", "-1s", "1m", "99999999999999999999s"] {
+            assert!(duration(text).is_err(), "{text:?}");
+        }
+    }
+}

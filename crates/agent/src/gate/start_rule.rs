@@ -1,0 +1,135 @@
+//! As whom a server may start: the rule alone, over plain facts.
+//!
+//! A server without its last writes must not become what its replicas copy from, because then they lose theirs. The reasons
+//! are in `docs/adr/0008-a-server-without-its-data-starts-as-a-stranger.md`.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use valkey::cluster::{Address, ClusterNodes, Flag, Node};
+
+use crate::args::Data;
+
+/// What is known when a server is about to start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    /// What becomes of its data.
+    pub(crate) data: Data,
+    /// Its nodes.conf, if there is one.
+    pub(crate) nodes_conf: Option<&'a str>,
+    /// A server was started in this pod before: its process ended, the pod did not.
+    pub(crate) restarted: bool,
+    /// The tables of the peers that answered last.
+    pub(crate) heard: &'a [ClusterNodes],
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Start as it is.
+    Start(Reason),
+    /// Remove identity and data first: the cluster knows this server no more, and it joins as a new one.
+    StartAsStranger,
+    /// Ask these peers, the most telling first, and decide again. Somebody has to set a limit to it.
+    WaitForPeers(Vec<Address>),
+}
+
+/// Why a server may start as who it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reason {
+    FirstStart,
+    NewPod,
+    UnknownPast,
+    NothingToLose,
+    NoReplica,
+    TakenOver { by: String },
+    NoReplicaAlive,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FirstStart => "it was never in a cluster",
+            Self::NewPod => "its data was kept and the pod is new",
+            Self::UnknownPast => "its nodes.conf does not tell who it was",
+            Self::NothingToLose => "it was no primary with slots",
+            Self::NoReplica => "it knew no replica that could take over",
+            Self::TakenOver { by } => return write!(f, "its slots belong to {by} now"),
+            Self::NoReplicaAlive => "its peers see no replica of it that could take over",
+        })
+    }
+}
+
+/// The rule.
+pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
+    use Decision::{Start, StartAsStranger, WaitForPeers};
+    let Some(text) = facts.nodes_conf else { return Start(Reason::FirstStart) };
+    if facts.data == Data::Volatile {
+        return StartAsStranger;
+    }
+    if !facts.restarted {
+        return Start(Reason::NewPod);
+    }
+    let table = ClusterNodes::parse(text);
+    let Some(myself) = table.myself() else { return Start(Reason::UnknownPast) };
+    if !myself.is_primary() || myself.slots.is_empty() {
+        return Start(Reason::NothingToLose);
+    }
+    if !has_successor(&table, myself) {
+        return Start(Reason::NoReplica);
+    }
+    if let Some(by) = facts.heard.iter().find_map(|table| new_owner(table, myself)) {
+        return Start(Reason::TakenOver { by: by.id.clone() });
+    }
+    // Who does not know this server has no say about its replicas.
+    let mut judges = facts.heard.iter().filter(|table| table.nodes.iter().any(|node| node.id == myself.id));
+    let asked = judges.clone().next().is_some();
+    if asked && judges.all(|table| !has_successor(table, myself)) {
+        return Start(Reason::NoReplicaAlive);
+    }
+    WaitForPeers(peers(&table, myself))
+}
+
+/// A replica may have more than the disk of its primary, and may take over.
+fn has_successor(table: &ClusterNodes, primary: &Node) -> bool {
+    table
+        .nodes
+        .iter()
+        .any(|node| follows(node, primary) && !node.has_failed() && !node.flags.contains(&Flag::NoFailover))
+}
+
+fn follows(node: &Node, primary: &Node) -> bool {
+    node.is_replica() && node.primary_id.as_ref() == Some(&primary.id)
+}
+
+/// Whoever claims one of the slots by a newer epoch: the same comparison by which the server itself will give in. An older
+/// claim is only a table that has not heard of ours.
+fn new_owner<'a>(table: &'a ClusterNodes, former: &Node) -> Option<&'a Node> {
+    table.nodes.iter().find(|node| {
+        node.id != former.id
+            && node.is_primary()
+            && node.config_epoch > former.config_epoch
+            && node.slots.iter().any(|theirs| {
+                former.slots.iter().any(|ours| theirs.start() <= ours.end() && ours.start() <= theirs.end())
+            })
+    })
+}
+
+/// Enough to find one that answers; more would only cost.
+const MOST_PEERS: usize = 8;
+
+/// Replicas first: one of them is the new owner, and the first to know. Those that were well before the others.
+fn peers(table: &ClusterNodes, myself: &Node) -> Vec<Address> {
+    let unknown = [Flag::Myself, Flag::Handshake, Flag::NoAddress];
+    let mut peers: Vec<&Node> = table
+        .nodes
+        .iter()
+        .filter(|node| node.id != myself.id && !node.address.ip.is_empty())
+        .filter(|node| unknown.iter().all(|flag| !node.flags.contains(flag)))
+        .collect();
+    peers.sort_by_key(|node| Reverse((!node.has_failed(), follows(node, myself))));
+    peers.into_iter().take(MOST_PEERS).map(|node| node.address.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests;

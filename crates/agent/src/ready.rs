@@ -1,0 +1,141 @@
+//! `ready`: the pod's readiness probe. It runs every few seconds in every pod, so that it does little.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use snafu::{ResultExt as _, Snafu, ensure};
+use tokio::time::timeout;
+use valkey::slots::SLOT_COUNT;
+use valkey::{Connection, Deadlines, Target};
+
+use crate::args::{Places, ReadyArgs};
+use crate::run_directory::RunDirectory;
+use crate::secrets::{self, AGENT, PasswordError};
+use crate::{chain, files, say, users};
+
+/// For the whole run: the kubelet's own limit must be longer, or nobody reads what we have to say.
+const LIMIT: Duration = Duration::from_secs(2);
+/// For each step of it.
+const PATIENCE: Deadlines =
+    Deadlines { connect: Duration::from_secs(1), command: Duration::from_millis(1500) };
+
+/// Why the pod is not ready.
+#[derive(Debug, Snafu)]
+pub(crate) enum Error {
+    /// The system has no room for us.
+    #[snafu(display("failed to start the runtime"))]
+    StartRuntime {
+        /// Why.
+        source: io::Error,
+    },
+    /// Our password is not there.
+    #[snafu(transparent)]
+    Password {
+        /// Why.
+        source: PasswordError,
+    },
+    /// The server does not answer as a server that can serve.
+    #[snafu(display("not ready"))]
+    Server {
+        /// How it answered.
+        source: valkey::Error,
+    },
+    /// Clients would be turned away.
+    #[snafu(display("not ready: cluster state {state}, {assigned} of {SLOT_COUNT} slots are assigned"))]
+    Cluster {
+        /// What the server calls its state.
+        state: String,
+        /// How many slots have an owner.
+        assigned: u16,
+    },
+    /// What was seen cannot be remembered.
+    #[snafu(display("failed to write {}", path.display()))]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nothing came back in time.
+    #[snafu(display("not ready: the server did not answer within {LIMIT:?}"))]
+    TooSlow,
+}
+
+/// Succeeds if the pod may get clients.
+pub(crate) fn run(args: &ReadyArgs) -> Result<(), Error> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context(StartRuntimeSnafu)?;
+    runtime.block_on(async { timeout(LIMIT, check(&args.places)).await.unwrap_or(TooSlowSnafu.fail()) })
+}
+
+async fn check(places: &Places) -> Result<(), Error> {
+    let directory = RunDirectory::new(&places.run);
+    let known = directory.knows_all_slots();
+    let password = secrets::password(&places.secrets, AGENT)?;
+    let target =
+        Target::unix(directory.socket()).with_credentials(Some(AGENT), password).with_deadlines(PATIENCE);
+    let connection = match Connection::open(&target).await {
+        // The server answers, and our password is on its way: the cluster's clients must not suffer for that.
+        Err(error @ valkey::Error::WrongPassword { .. }) if known.exists() => {
+            say(&chain(&error));
+            return Ok(());
+        }
+        result => result.context(ServerSnafu)?,
+    };
+    // Before anything that may fail: also a cluster that is not formed yet, or not well, gets its users.
+    load_users(&connection, places, &directory).await;
+    connection.ping().await.context(ServerSnafu)?;
+    if known.exists() {
+        return Ok(());
+    }
+    let info = connection.cluster_info().await.context(ServerSnafu)?;
+    let state = info.get("cluster_state").unwrap_or("unknown");
+    let assigned: u16 = info.number("cluster_slots_assigned").unwrap_or_default();
+    ensure!(state == "ok" && assigned == SLOT_COUNT, ClusterSnafu { state, assigned });
+    // Once is enough: a server that is cut off later still knows where to send its clients.
+    files::replace(&known, 0o600, &mut io::empty()).context(WriteSnafu { path: known })
+}
+
+/// Has the server load the users file if it is another one than last time. Whatever goes wrong is told and is no reason to
+/// take the pod out of service: the users it has loaded still work.
+async fn load_users(connection: &Connection, places: &Places, directory: &RunDirectory<'_>) {
+    if let Err(problem) = try_to_load_users(connection, places, directory).await {
+        say(&problem);
+    }
+}
+
+async fn try_to_load_users(
+    connection: &Connection,
+    places: &Places,
+    directory: &RunDirectory<'_>,
+) -> Result<(), String> {
+    let path = &places.users;
+    let told =
+        |error: io::Error| format!("failed to compare {} with what was loaded: {error}", path.display());
+    let Some(text) = files::read_if_there(path).map_err(told)? else { return Ok(()) };
+    let fingerprint = users::fingerprint(&text);
+    let loaded = files::read_if_there(&directory.users_loaded()).map_err(told)?;
+    let refused = files::read_if_there(&directory.users_refused()).map_err(told)?.unwrap_or_default();
+    // What the server refused once it refuses again, until the file is another one.
+    if loaded.as_ref() == Some(&fingerprint) || refused.lines().next() == Some(&fingerprint) {
+        return Ok(());
+    }
+    let note =
+        |note: PathBuf, content: &str| files::replace(&note, 0o600, &mut content.as_bytes()).map_err(told);
+    let refusal = |reason: &str| format!("failed to load {}: {reason}", path.display());
+    if let Some(line) = users::line_with_open_selector(&text) {
+        // The server would not refuse it but crash.
+        let reason = format!("a selector in line {line} is not closed");
+        note(directory.users_refused(), &format!("{fingerprint}\n{reason}\n"))?;
+        return Err(refusal(&reason));
+    }
+    match connection.raw(&["ACL", "LOAD"]).await {
+        Ok(_) => note(directory.users_loaded(), &fingerprint),
+        Err(valkey::Error::Server { message, .. }) => {
+            note(directory.users_refused(), &format!("{fingerprint}\n{message}\n"))?;
+            Err(refusal(&message))
+        }
+        Err(error) => Err(chain(&error)),
+    }
+}

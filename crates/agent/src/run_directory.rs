@@ -1,0 +1,43 @@
+//! The files of the directory that lives as long as the pod, and no longer.
+
+use std::path::{Path, PathBuf};
+
+/// The directory, by the names in it.
+#[derive(Debug)]
+pub(crate) struct RunDirectory<'a>(&'a Path);
+
+impl<'a> RunDirectory<'a> {
+    pub(crate) fn new(path: &'a Path) -> Self {
+        Self(path)
+    }
+
+    /// The configuration the server reads.
+    pub(crate) fn conf(&self) -> PathBuf {
+        self.0.join("valkey.conf")
+    }
+
+    /// Where the server listens for us.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.0.join("valkey.sock")
+    }
+
+    /// There once a server was started in this pod.
+    pub(crate) fn started(&self) -> PathBuf {
+        self.0.join("started")
+    }
+
+    /// There once the server that runs knew the owner of every slot.
+    pub(crate) fn knows_all_slots(&self) -> PathBuf {
+        self.0.join("knows-all-slots")
+    }
+
+    /// The fingerprint of the users file that the server loaded last.
+    pub(crate) fn users_loaded(&self) -> PathBuf {
+        self.0.join("users-loaded")
+    }
+
+    /// The fingerprint of the users file that the server refused, and why.
+    pub(crate) fn users_refused(&self) -> PathBuf {
+        self.0.join("users-refused")
+    }
+}

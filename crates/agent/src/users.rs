@@ -1,0 +1,52 @@
+//! The users file as bytes: told apart by fingerprint, and kept from a server that it would end.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+/// The SHA-256 of a file, in hexadecimal digits.
+pub(crate) fn fingerprint(text: &str) -> String {
+    let mut digits = String::with_capacity(64);
+    for byte in Sha256::digest(text) {
+        // Writing to a String cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+/// The first line with a selector that begins and does not end: servers (8.1 and 9.1 do) crash on it instead of refusing
+/// the file, at their start and on ACL LOAD alike.
+pub(crate) fn line_with_open_selector(text: &str) -> Option<usize> {
+    let is_open = |line: &str| {
+        line.trim().split(' ').fold(false, |open, word| {
+            if open { !word.ends_with(')') } else { word.starts_with('(') && !word.ends_with(')') }
+        })
+    };
+    text.lines().position(is_open).map(|index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_is_that_of_sha256sum() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(fingerprint(""), empty);
+        assert_ne!(fingerprint("user bob on"), empty);
+    }
+
+    #[test]
+    fn open_selectors_are_found_by_their_line() {
+        for (text, line) in [
+            ("", None),
+            ("user a on ~* +@all\nuser b on (~x +get) (~y +set)\n", None),
+            ("user a on ()\r\n", None),
+            ("user a on ~x)\n", None),
+            ("user a on (~x\n", Some(1)),
+            ("user a on\n\nuser b on (~x +get) (~y", Some(3)),
+        ] {
+            assert_eq!(line_with_open_selector(text), line, "{text:?}");
+        }
+    }
+}

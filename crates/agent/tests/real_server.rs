@@ -1,0 +1,9 @@
+//! The program around real servers of every supported release.
+
+mod real_server {
+    mod gate;
+    mod init;
+    mod ready;
+    mod takeover;
+}
+mod support;

@@ -1,0 +1,63 @@
+//! Pods that form a cluster.
+
+use valkey::cluster::Flag;
+use valkey::testing::Release;
+use valkey::{Connection, SlotRange};
+
+use super::{Pod, eventually};
+
+const SHARDS: usize = 3;
+
+/// Three shards of one replica each: the primaries first, then their replicas in the same order.
+pub(crate) async fn form(release: Release, conf: &str) -> (Vec<Pod>, Vec<Connection>) {
+    let mut pods: Vec<Pod> = (0..2 * SHARDS).map(|_| Pod::new(release, "kept", conf)).collect();
+    pods.iter_mut().for_each(Pod::start);
+    let mut connections = Vec::new();
+    for (epoch, pod) in (1..).zip(&pods) {
+        let connection = pod.connect().await;
+        tell(&connection, &format!("CLUSTER SET-CONFIG-EPOCH {epoch}")).await;
+        connections.push(connection);
+    }
+    meet(&pods, &connections).await;
+    let (primaries, replicas) = connections.split_at(SHARDS);
+    for (primary, (start, end)) in primaries.iter().zip([(0, 5460), (5461, 10922), (10923, 16383)]) {
+        let range = SlotRange::new(start, end).expect("should be in bounds");
+        primary.cluster_add_slots(&[range]).await.expect("should take slots");
+    }
+    for (primary, replica) in primaries.iter().zip(replicas) {
+        let id = primary.cluster_myid().await.expect("should answer");
+        tell(replica, &format!("CLUSTER REPLICATE {id}")).await;
+    }
+    for connection in &connections {
+        eventually("everybody sees all slots and all replicas", || async {
+            let info = connection.cluster_info().await.expect("should answer");
+            let table = connection.cluster_nodes().await.expect("should answer");
+            let replicas = table.nodes.iter().filter(|node| node.is_replica()).count();
+            (info.get("cluster_state") == Some("ok") && replicas == SHARDS).then_some(())
+        })
+        .await;
+    }
+    (pods, connections)
+}
+
+async fn meet(pods: &[Pod], connections: &[Connection]) {
+    for (pod, connection) in pods.iter().zip(connections).skip(1) {
+        let bus = connection.config_get(&["cluster-port"]).await.expect("should answer");
+        tell(&connections[0], &format!("CLUSTER MEET 127.0.0.1 {} {}", pod.port(), bus["cluster-port"]))
+            .await;
+    }
+    for connection in connections {
+        eventually("everybody knows everybody", || async {
+            let nodes = connection.cluster_nodes().await.expect("should answer").nodes;
+            let known = nodes.iter().filter(|node| !node.flags.contains(&Flag::Handshake)).count();
+            (known == connections.len() && known == nodes.len()).then_some(())
+        })
+        .await;
+    }
+}
+
+/// A command that has to work.
+pub(crate) async fn tell(connection: &Connection, words: &str) {
+    let words: Vec<&str> = words.split(' ').collect();
+    connection.raw(&words).await.expect("should obey");
+}
