@@ -29,7 +29,7 @@ fn compare(desired: &Value, live: &Value, path: &mut Vec<String>, found: &mut Ve
                 match present.get(key) {
                     Some(there) => compare(value, there, path, found),
                     // The API server drops empty values: asking for nothing and having nothing are the same.
-                    None if is_empty(value) => {}
+                    None if is_empty(value) || is_zero(value) => {}
                     None => found.push(path.join(".")),
                 }
                 path.pop();
@@ -81,6 +81,12 @@ fn is_empty(value: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         _ => false,
     }
+}
+
+/// Where nothing means 0 or false, Kubernetes' own types leave both away; where it means something else, the API server
+/// has filled that in.
+fn is_zero(value: &Value) -> bool {
+    value == &Value::Bool(false) || value.as_i64() == Some(0)
 }
 
 /// Quantities come back in canonical form: `0.5` as `500m`, `1024Mi` as `1Gi`.
@@ -205,8 +211,9 @@ mod tests {
 
     #[test]
     fn an_empty_wish_is_no_difference() {
-        let desired = json!({"spec": {"emptyDir": {}, "list": [], "text": ""}});
+        let desired = json!({"spec": {"emptyDir": {}, "list": [], "text": "", "delay": 0, "flag": false}});
         assert_eq!(differences(&desired, &json!({"spec": {}})), Vec::<String>::new());
+        assert_eq!(differences(&json!({"delay": 0}), &json!({"delay": 5})), ["delay"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
-use crate::node;
+use crate::controllers;
 
 /// Name of the Lease.
 const LEASE: &str = "valkey-operator";
@@ -108,14 +108,20 @@ async fn lead(
     candidate: &Candidate,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
-    let mut controllers = JoinSet::new();
+    let mut running = JoinSet::new();
     for scope in args.scopes() {
-        controllers.spawn(node::run(client.clone(), scope, metrics.clone(), stop.clone()));
+        running.spawn(controllers::run(
+            client.clone(),
+            scope,
+            args.settings(),
+            metrics.clone(),
+            stop.clone(),
+        ));
     }
     // The Lease is renewed until the last controller has finished, not only until it was told to.
     let never = CancellationToken::new();
     tokio::select! {
-        () = async { while controllers.join_next().await.is_some() {} } => {}
+        () = async { while running.join_next().await.is_some() {} } => {}
         _ = candidate.hold(&never) => {
             // Not even a graceful stop: whoever holds the Lease now is already acting. Dropping the controllers ends
             // them.

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use clap::Parser;
 
+use crate::settings::{self, Settings};
+
 /// Runs Valkey on Kubernetes.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "valkey-operator", version)]
@@ -25,12 +27,33 @@ pub struct Args {
     #[arg(long, env = "HTTP_ADDRESS", default_value = "0.0.0.0:8080")]
     pub http_address: SocketAddr,
 
+    /// Image of the servers of clusters that name none.
+    #[arg(long, env = "VALKEY_IMAGE", default_value = settings::SERVER_IMAGE)]
+    pub valkey_image: String,
+
+    /// Image of the metrics exporters of clusters that name none.
+    #[arg(long, env = "EXPORTER_IMAGE", default_value = settings::EXPORTER_IMAGE)]
+    pub exporter_image: String,
+
+    /// Image that holds the agent: the operator's own.
+    #[arg(long, env = "AGENT_IMAGE", default_value = settings::AGENT_IMAGE)]
+    pub agent_image: String,
+
     /// Level of the logs, for example `info` or `info,kube=debug`.
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
 }
 
 impl Args {
+    /// What everything the operator makes is given.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            server_image: self.valkey_image.clone(),
+            exporter_image: self.exporter_image.clone(),
+            agent_image: self.agent_image.clone(),
+        }
+    }
+
     /// The scopes to watch: each namespace for itself, or one scope for all.
     pub(crate) fn scopes(&self) -> Vec<Option<String>> {
         let named: Vec<Option<String>> = self

@@ -5,8 +5,15 @@
 
 mod app;
 pub mod args;
+mod cluster;
+mod controllers;
 mod node;
+mod objects;
+mod overlay;
 pub mod rbac;
+mod settings;
+mod watch;
 
 pub use app::{Error, run};
-pub use node::run as run_node_controller;
+pub use controllers::run as run_controllers;
+pub use settings::Settings;

@@ -19,21 +19,28 @@ pub struct Rule {
 pub const WATCHED: &[Rule] = &[
     Rule {
         group: "valkey.io",
-        resources: &["valkeynodes"],
+        resources: &["valkeyclusters"],
         names: &[],
         verbs: &["list", "watch"],
-        why: "reads what users and the other kinds ask for",
+        why: "reads what users ask for",
     },
     Rule {
         group: "valkey.io",
-        resources: &["valkeynodes/status"],
+        resources: &["valkeynodes"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "reads what users ask for, and makes the nodes of clusters; deletes those a smaller cluster no longer has",
+    },
+    Rule {
+        group: "valkey.io",
+        resources: &["valkeyclusters/status", "valkeynodes/status"],
         names: &[],
         verbs: &["patch"],
-        why: "writes what it sees of them; never their spec",
+        why: "writes what it sees of them; never a spec that a user wrote",
     },
     Rule {
         group: "valkey.io",
-        resources: &["valkeynodes/finalizers"],
+        resources: &["valkeyclusters/finalizers", "valkeynodes/finalizers"],
         names: &[],
         verbs: &["update"],
         why: "sets owner references with blockOwnerDeletion, where the cluster enforces that permission",
@@ -50,7 +57,7 @@ pub const WATCHED: &[Rule] = &[
         resources: &["pods"],
         names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        why: "sees whether a node's pod is ready; makes and replaces the pods of nodes with workloadType Pod",
+        why: "sees whether a node's pod is ready; makes the pods of nodes with workloadType Pod; replaces pods in order",
     },
     Rule {
         group: "",
@@ -63,8 +70,15 @@ pub const WATCHED: &[Rule] = &[
         group: "",
         resources: &["secrets"],
         names: &[],
-        verbs: &["get"],
-        why: "reads the password and the certificates that spec.access names, one by one; it can neither list nor watch Secrets",
+        verbs: &["get", "list", "watch", "create", "patch"],
+        why: "makes the passwords and the users file of each cluster; watches those it made, by label, and those a spec names, one by one",
+    },
+    Rule {
+        group: "policy",
+        resources: &["poddisruptionbudgets"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch"],
+        why: "holds back drains that would take too much of a cluster; deletion is the garbage collector's",
     },
     Rule {
         group: "",
@@ -81,6 +95,15 @@ pub const WATCHED: &[Rule] = &[
         why: "tells of transitions; a repeated one is counted up",
     },
 ];
+
+/// Rules for what belongs to no namespace.
+pub const CLUSTER_WIDE: &[Rule] = &[Rule {
+    group: "",
+    resources: &["nodes"],
+    names: &[],
+    verbs: &["get"],
+    why: "tells each server the zone of its machine; without it servers have no availability-zone, and all else works",
+}];
 
 /// Rules in the operator's own namespace.
 pub const OWN_NAMESPACE: &[Rule] = &[

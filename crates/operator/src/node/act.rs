@@ -1,17 +1,15 @@
 //! Doing what the plan says, in its order, stopping at the first thing that does not work.
 
 use api::{ValkeyNodeSpec, keys};
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
-use kit::apply::Objects;
-use kube::Client;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::build::{Kind, Wanted};
+use super::build::Kind;
 use super::context::Context;
-use super::observe::{Collision, Observed, collision, controlled_by, is_my_claim};
+use super::observe::{Collision, Observed, controlled_by, is_my_claim};
 use super::plan::{LiveConfig, Plan, Step, Write};
 use super::server::{self, SetConfigError};
 use super::validate::Desired;
+use crate::objects::{Performed, Writer};
 
 /// How the directives for the running server went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +73,7 @@ pub(super) async fn act(
 
 async fn write_all(desired: &Desired, writes: &[Write], context: &Context, outcome: &mut Outcome) -> bool {
     for write in writes {
-        match perform(desired, write, context).await {
+        match writer(desired, context).perform(write, |kind, meta| is_ours(desired, kind, meta)).await {
             Ok(Performed::Written(what)) => outcome.written.push(what),
             Ok(Performed::Taken(collision)) => {
                 outcome.collision = Some(collision);
@@ -88,64 +86,6 @@ async fn write_all(desired: &Desired, writes: &[Write], context: &Context, outco
         }
     }
     true
-}
-
-enum Performed {
-    Written(String),
-    Taken(Collision),
-}
-
-async fn perform(
-    desired: &Desired,
-    write: &Write,
-    context: &Context,
-) -> Result<Performed, kit::apply::Error> {
-    let namespace = &desired.identity.namespace;
-    let manager = keys::NODE_FIELD_MANAGER;
-    let (kind, name) = match write {
-        Write::Apply { wanted, create, because } => {
-            let objects = objects(wanted.kind, &context.client, namespace);
-            let holder = if *create { held_by(desired, wanted, &objects).await? } else { Holder::Us };
-            if let Holder::Other(collision) = holder {
-                return Ok(Performed::Taken(collision));
-            }
-            // Without force nothing is taken from anybody who was faster; what is ours is ours by force.
-            let force = matches!(holder, Holder::Us);
-            objects.apply(&wanted.name, manager, &wanted.body, force).await?;
-            if !create {
-                tracing::info!(kind = wanted.kind.name(), object = %wanted.name, ?because, "updated");
-            }
-            (wanted.kind, &wanted.name)
-        }
-        Write::Merge { kind, name, body } => {
-            objects(*kind, &context.client, namespace).merge(name, manager, body).await?;
-            (*kind, name)
-        }
-        Write::RemoveItems { kind, name, resource_version, pointers } => {
-            let objects = objects(*kind, &context.client, namespace);
-            objects.remove_items(name, manager, resource_version, pointers).await?;
-            tracing::info!(kind = kind.name(), object = %name, ?pointers, "removed what others had added");
-            (*kind, name)
-        }
-    };
-    Ok(Performed::Written(format!("{} {name}", kind.name())))
-}
-
-enum Holder {
-    Nobody,
-    Us,
-    Other(Collision),
-}
-
-/// The caches hold only objects with our label: before something is created, whoever has the name is asked for. It may
-/// be our own object, from which somebody took the label.
-async fn held_by(desired: &Desired, wanted: &Wanted, objects: &Objects) -> Result<Holder, kit::apply::Error> {
-    let Some(meta) = objects.holder(&wanted.name).await? else { return Ok(Holder::Nobody) };
-    let ours = match wanted.kind {
-        Kind::PersistentVolumeClaim => is_my_claim(&meta, &desired.identity),
-        _ => controlled_by(&meta, Some(&desired.identity.uid)),
-    };
-    Ok(if ours { Holder::Us } else { Holder::Other(collision(wanted.kind, &wanted.name, &meta)) })
 }
 
 async fn set_config(
@@ -180,8 +120,7 @@ fn refused_or_failed(error: &SetConfigError) -> ConfigOutcome {
 async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut Outcome) {
     let Step::DeletePod { name, uid, resource_version, because } = step;
     tracing::info!(pod = %name, because, "deleting the pod");
-    let objects = objects(Kind::Pod, &context.client, &desired.identity.namespace);
-    match objects.delete(name, uid, resource_version).await {
+    match writer(desired, context).objects(Kind::Pod).delete(name, uid, resource_version).await {
         Ok(()) => outcome.pod_deleted = Some(because),
         // Somebody else was faster, or it changed: the next pass looks again.
         Err(error) if error.is_not_found() || error.is_conflict() => {}
@@ -189,13 +128,17 @@ async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut O
     }
 }
 
-fn objects(kind: Kind, client: &Client, namespace: &str) -> Objects {
+fn writer<'a>(desired: &'a Desired, context: &'a Context) -> Writer<'a> {
+    Writer {
+        client: &context.client,
+        namespace: &desired.identity.namespace,
+        manager: keys::NODE_FIELD_MANAGER,
+    }
+}
+
+fn is_ours(desired: &Desired, kind: Kind, meta: &ObjectMeta) -> bool {
     match kind {
-        Kind::PersistentVolumeClaim => Objects::of::<PersistentVolumeClaim>(client, namespace),
-        Kind::ConfigMap => Objects::of::<ConfigMap>(client, namespace),
-        Kind::Service => Objects::of::<Service>(client, namespace),
-        Kind::StatefulSet => Objects::of::<StatefulSet>(client, namespace),
-        Kind::Deployment => Objects::of::<Deployment>(client, namespace),
-        Kind::Pod => Objects::of::<Pod>(client, namespace),
+        Kind::PersistentVolumeClaim => is_my_claim(meta, &desired.identity),
+        _ => controlled_by(meta, Some(&desired.identity.uid)),
     }
 }

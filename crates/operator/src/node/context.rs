@@ -1,7 +1,6 @@
 //! What the node controller works with: a client, the caches, and the few things it remembers between passes.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use api::ValkeyNode;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -14,60 +13,42 @@ use kube::runtime::events::Recorder;
 use kube::runtime::reflector::{ObjectRef, Store};
 
 use super::access::Secrets;
+use crate::watch::Queue;
 
 /// A node that may not be readable: one broken object must not stop the watch of all others.
-pub(super) type Guarded = DeserializeGuard<ValkeyNode>;
+pub(crate) type Guarded = DeserializeGuard<ValkeyNode>;
 
 /// Objects with our label, kept current by watches.
 #[derive(Clone)]
-pub(super) struct Caches {
-    pub(super) nodes: Store<Guarded>,
-    pub(super) stateful_sets: Store<StatefulSet>,
-    pub(super) deployments: Store<Deployment>,
-    pub(super) pods: Store<Pod>,
-    pub(super) services: Store<Service>,
-    pub(super) config_maps: Store<ConfigMap>,
-    pub(super) claims: Store<PersistentVolumeClaim>,
-}
-
-/// Nodes with news that no worker has looked at yet.
-#[derive(Clone, Default)]
-pub(super) struct Queue(Arc<Mutex<HashSet<ObjectRef<Guarded>>>>);
-
-impl Queue {
-    /// There is news of a node; whether it was not waiting already.
-    pub(super) fn enter(&self, node: ObjectRef<Guarded>) -> bool {
-        self.waiting().insert(node)
-    }
-
-    /// A worker looks at a node: news from now on is news again.
-    pub(super) fn leave(&self, node: &ObjectRef<Guarded>) {
-        self.waiting().remove(node);
-    }
-
-    /// How many wait.
-    pub(super) fn len(&self) -> usize {
-        self.waiting().len()
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, HashSet<ObjectRef<Guarded>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+pub(crate) struct Caches {
+    pub(crate) nodes: Store<Guarded>,
+    pub(crate) stateful_sets: Store<StatefulSet>,
+    pub(crate) deployments: Store<Deployment>,
+    pub(crate) pods: Store<Pod>,
+    pub(crate) services: Store<Service>,
+    pub(crate) config_maps: Store<ConfigMap>,
+    pub(crate) claims: Store<PersistentVolumeClaim>,
 }
 
 /// Shared by all reconciles of one scope.
-pub(super) struct Context {
+pub(crate) struct Context {
     pub(super) client: Client,
     pub(super) caches: Caches,
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
     pub(super) backoff: Backoff<ObjectRef<Guarded>>,
     pub(super) secrets: Secrets,
-    pub(super) queue: Queue,
+    pub(super) queue: Queue<Guarded>,
 }
 
 impl Context {
-    pub(super) fn new(client: Client, caches: Caches, recorder: Recorder, metrics: Metrics) -> Arc<Self> {
+    pub(crate) fn new(
+        client: Client,
+        caches: Caches,
+        recorder: Recorder,
+        metrics: Metrics,
+        queue: Queue<Guarded>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             client,
             caches,
@@ -75,7 +56,7 @@ impl Context {
             metrics,
             backoff: Backoff::default(),
             secrets: Secrets::default(),
-            queue: Queue::default(),
+            queue,
         })
     }
 }

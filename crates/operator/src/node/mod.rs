@@ -18,7 +18,6 @@ mod context;
 mod diagnose;
 mod events;
 mod observe;
-mod overlay;
 mod plan;
 mod server;
 mod status;
@@ -37,8 +36,9 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
 use snafu::{ResultExt as _, Snafu};
 
-use context::{Context, Guarded};
-pub use watches::run;
+use context::Guarded;
+pub(crate) use context::{Caches, Context};
+pub(crate) use watches::control;
 
 /// How often a node that is well is looked at: a server on a lost machine is noticed by us long before Kubernetes
 /// notices the machine, but only if we ask.
@@ -48,7 +48,7 @@ const LOOK_SOON: Duration = Duration::from_secs(2);
 /// Longest time one event may take: it is told, not negotiated.
 const PUBLISH_WITHIN: Duration = Duration::from_secs(5);
 /// Name of this controller in metrics.
-const KIND: &str = "ValkeyNode";
+pub(crate) const KIND: &str = "ValkeyNode";
 
 /// Why a pass failed.
 #[derive(Debug, Snafu)]

@@ -17,14 +17,8 @@ use super::build::{Identity, Kind};
 use super::context::Context;
 use super::server::{self, ServerView};
 use super::validate::{Desired, Storage};
-
-/// An object that has a name this node needs, and belongs to something else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Collision {
-    pub(super) kind: Kind,
-    pub(super) name: String,
-    pub(super) holder: String,
-}
+use crate::objects::collision;
+pub(super) use crate::objects::{Collision, controlled_by};
 
 /// The workload, if there is one.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,14 +150,6 @@ where
     }
 }
 
-/// Whether this is the controller of an object: the uid decides, because a name can be used again.
-pub(super) fn controlled_by(meta: &ObjectMeta, uid: Option<&str>) -> bool {
-    meta.owner_references
-        .iter()
-        .flatten()
-        .any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid)
-}
-
 /// A kept claim has no owner; the labels that only the operator sets say whose it is.
 pub(super) fn is_my_claim(meta: &ObjectMeta, identity: &Identity) -> bool {
     let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
@@ -171,16 +157,6 @@ pub(super) fn is_my_claim(meta: &ObjectMeta, identity: &Identity) -> bool {
     label(keys::MANAGED_BY) == Some(keys::MANAGED_BY_VALUE)
         && label(keys::INSTANCE) == Some(&identity.name)
         && (unowned || controlled_by(meta, Some(&identity.uid)))
-}
-
-/// Describe who holds a name that we need.
-pub(super) fn collision(kind: Kind, name: &str, meta: &ObjectMeta) -> Collision {
-    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    let holder = match owner {
-        Some(owner) => format!("{} {}", owner.kind, owner.name),
-        None => "somebody else".to_owned(),
-    };
-    Collision { kind, name: name.to_owned(), holder }
 }
 
 /// A Deployment's pods have names of their own: the youngest one that stays, or else the one that is going.

@@ -9,37 +9,14 @@ use kube::Resource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::build::{self, Kind, Wanted};
+use super::build::{self, Wanted};
 use super::observe::{Observed, Workload};
 use super::validate::{Desired, OwnClaim, Storage};
+use crate::objects::difference;
 
+pub(super) use crate::objects::Write;
 pub(super) use config::{ConfigPlan, LiveConfig, digest as config_digest};
 pub(super) use roll::{Roll, workload_revision};
-
-/// One write to the API server.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Write {
-    /// Server-side apply.
-    Apply {
-        wanted: Wanted,
-        /// Nothing of this name was seen: whoever holds it must be looked at first.
-        create: bool,
-        /// Fields that differ, for the log.
-        because: Vec<String>,
-    },
-    /// Merge some fields: into a workload whose template must not be touched yet, or into a pod that cannot be changed
-    /// otherwise.
-    Merge { kind: Kind, name: String, body: Value },
-    /// Take out list items that somebody added.
-    RemoveItems { kind: Kind, name: String, resource_version: String, pointers: Vec<String> },
-}
-
-impl Write {
-    /// Whether this changes the file the server starts from.
-    pub(super) fn is_file(&self) -> bool {
-        matches!(self, Self::Apply { wanted, .. } if wanted.kind == Kind::ConfigMap)
-    }
-}
 
 /// The disruptive step of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,35 +89,6 @@ fn claim_write(desired: &Desired, own: &OwnClaim, claim: Option<&PersistentVolum
 pub(super) fn requested_size(claim: &PersistentVolumeClaim) -> Option<&str> {
     let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
     requests.get("storage").map(|quantity| quantity.0.as_str())
-}
-
-/// A write if the object is missing, was applied from something else, or was changed by somebody.
-fn difference<K>(wanted: Wanted, live: Option<&K>) -> Option<Write>
-where
-    K: Resource<DynamicType = ()> + Serialize,
-{
-    let Some(live) = live else { return Some(Write::Apply { wanted, create: true, because: Vec::new() }) };
-    if live.meta().deletion_timestamp.is_some() {
-        return None;
-    }
-    let body = serde_json::to_value(live).unwrap_or_default();
-    let pointers = kit::drift::foreign_items(&wanted.body, &body);
-    if !pointers.is_empty() {
-        return Some(Write::RemoveItems {
-            kind: wanted.kind,
-            name: wanted.name,
-            resource_version: live.meta().resource_version.clone().unwrap_or_default(),
-            pointers,
-        });
-    }
-    let mut because = kit::drift::differences(&wanted.body, &body);
-    let applied =
-        live.meta().annotations.as_ref().and_then(|all| all.get(api::keys::APPLIED)).map(String::as_str);
-    if because.is_empty() && applied == wanted.digest() {
-        return None;
-    }
-    because.truncate(8);
-    Some(Write::Apply { wanted, create: false, because })
 }
 
 fn workload_changes(desired: &Desired, observed: &Observed, roll: &Roll) -> (Vec<Write>, Option<Step>) {

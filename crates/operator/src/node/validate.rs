@@ -11,7 +11,7 @@ use serde_json::json;
 use valkey::conf::{self, Directives};
 
 use super::build::{self, Identity};
-use super::overlay;
+use crate::overlay;
 
 /// Directives the operator decides: it runs the server in the foreground, with its data in the volume.
 const OWNED_DIRECTIVES: [&str; 4] = ["include", "daemonize", "supervised", "dir"];

@@ -26,6 +26,7 @@ pub(super) fn live(world: &World, kind: Kind) -> Option<Value> {
             Workload::Deployment(deployment) => serde_json::to_value(deployment.as_ref()),
             Workload::Pod(pod) => serde_json::to_value(pod.as_ref()),
         },
+        other => panic!("a node has no {}", other.name()),
     };
     Some(value.expect("should be JSON"))
 }
@@ -45,6 +46,7 @@ pub(super) fn store(world: &mut World, kind: Kind, mut object: Value) {
             observed.pod = Some(pod.clone());
             observed.workload = Some(Workload::Pod(pod));
         }
+        other => panic!("a node has no {}", other.name()),
     }
 }
 
@@ -153,6 +155,7 @@ fn fill_defaults(kind: Kind, object: &mut Value) {
             default(spec, "serviceAccountName", json!("default"));
             default(spec, "nodeName", json!("machine-1"));
         }
+        other => panic!("a node has no {}", other.name()),
     }
 }
 

@@ -20,6 +20,7 @@ use super::super::context::{Caches, Context};
 use super::super::observe::{Observed, Workload, observe, resolve};
 use super::world::{World, at, node};
 use super::{kubernetes, pods};
+use crate::watch::Queue;
 
 /// What the caches hold.
 #[derive(Clone, Default)]
@@ -64,7 +65,8 @@ impl Filled {
             claims: store(self.claims),
         };
         let reporter = Reporter { controller: "test".to_owned(), instance: None };
-        Context::new(client.clone(), caches, Recorder::new(client, reporter), Metrics::new().0)
+        let recorder = Recorder::new(client.clone(), reporter);
+        Context::new(client, caches, recorder, Metrics::new().0, Queue::default())
     }
 }
 

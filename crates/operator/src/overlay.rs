@@ -26,7 +26,7 @@ const ONE_OF: [(&str, &[&str]); 5] = [
 ];
 
 /// Lay `overlay` over `base`.
-pub(super) fn lay_over(base: &mut Value, overlay: &Value) {
+pub(crate) fn lay_over(base: &mut Value, overlay: &Value) {
     if let (Value::Object(base), Value::Object(overlay)) = (base, overlay) {
         merge_fields(base, overlay);
     }

@@ -1,0 +1,193 @@
+//! Doing what the plan says, in its order, stopping at the first thing that does not work.
+
+use api::keys;
+use futures::StreamExt as _;
+use valkey::Connection;
+
+use super::command::{Command, Order, Stage};
+use super::context::Context;
+use super::observe::Observed;
+use super::plan::{Plan, Step};
+use super::server::Keys;
+use super::topology::Place;
+use super::users;
+use super::validate::Desired;
+use crate::objects::{Collision, Kind, Performed, Writer, controlled_by};
+
+/// Servers spoken to at the same time.
+const PARALLEL: usize = 16;
+
+/// What came of a plan.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Objects written, as `Kind name`.
+    pub(super) written: Vec<String>,
+    /// Commands that a server refused or did not take, in words.
+    pub(super) refused: Vec<String>,
+    /// Commands that were taken.
+    pub(super) commands: usize,
+    pub(super) collision: Option<Collision>,
+    /// The first call that failed: nothing after it was tried.
+    pub(super) error: Option<kit::apply::Error>,
+}
+
+/// Act.
+pub(super) async fn act(
+    desired: &Desired,
+    observed: &Observed,
+    plan: &Plan,
+    server_keys: &Keys,
+    context: &Context,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    if !write_all(desired, plan, context, &mut outcome).await {
+        return outcome;
+    }
+    let servers = Servers { observed, keys: server_keys };
+    change_users(plan, &servers, &mut outcome).await;
+    for stage in &plan.stages {
+        // A later stage builds on the one before.
+        if !servers.command_all(stage, &mut outcome).await {
+            return outcome;
+        }
+    }
+    if let Some(step) = &plan.step {
+        take(desired, step, context, &mut outcome).await;
+    }
+    outcome
+}
+
+/// Delete exactly what was looked at.
+async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut Outcome) {
+    let (kind, name, uid, resource_version) = match step {
+        Step::RestartPod { pod, uid, resource_version, .. } => (Kind::Pod, pod, uid, resource_version),
+        Step::RemoveNode { node, uid, resource_version } => (Kind::ValkeyNode, node, uid, resource_version),
+        // A command, and given already.
+        Step::HandOver { .. } => return,
+    };
+    tracing::info!(step = %step.describe(), kind = kind.name(), object = %name, "deleting");
+    match writer(desired, context).objects(kind).delete(name, uid, resource_version).await {
+        Ok(()) => outcome.commands += 1,
+        // Somebody else was faster, or it changed: the next pass looks again.
+        Err(error) if error.is_not_found() || error.is_conflict() => {}
+        Err(error) => outcome.error = Some(error),
+    }
+}
+
+fn writer<'a>(desired: &'a Desired, context: &'a Context) -> Writer<'a> {
+    Writer {
+        client: &context.client,
+        namespace: &desired.identity.namespace,
+        manager: keys::CLUSTER_FIELD_MANAGER,
+    }
+}
+
+async fn write_all(desired: &Desired, plan: &Plan, context: &Context, outcome: &mut Outcome) -> bool {
+    let writer = writer(desired, context);
+    for write in &plan.writes {
+        let ours = |_, meta: &_| controlled_by(meta, Some(&desired.identity.uid));
+        match writer.perform(write, ours).await {
+            Ok(Performed::Written(what)) => outcome.written.push(what),
+            Ok(Performed::Taken(collision)) => {
+                outcome.collision = Some(collision);
+                return false;
+            }
+            Err(error) => {
+                outcome.error = Some(error);
+                return false;
+            }
+        }
+    }
+    true
+}
+
+async fn change_users(plan: &Plan, servers: &Servers<'_>, outcome: &mut Outcome) {
+    let calls: Vec<_> =
+        plan.users.iter().map(|(place, changes)| servers.change_users(*place, changes)).collect();
+    let results: Vec<(Place, Result<(), String>)> =
+        futures::stream::iter(calls).buffer_unordered(PARALLEL).collect().await;
+    for (place, result) in results {
+        match result {
+            Ok(()) => outcome.commands += 1,
+            Err(words) => outcome.refused.push(format!("users of {}: {words}", servers.name(place))),
+        }
+    }
+}
+
+struct Servers<'a> {
+    observed: &'a Observed,
+    keys: &'a Keys,
+}
+
+impl Servers<'_> {
+    fn name(&self, place: Place) -> String {
+        self.observed.nodes.get(&place).map(|node| node.name().to_owned()).unwrap_or_default()
+    }
+
+    async fn open(&self, place: Place) -> Result<Connection, String> {
+        let node = self.observed.nodes.get(&place).ok_or("there is no such node")?;
+        let address = node.address().ok_or("its pod has no address")?;
+        let opened = self.keys.open(address).await;
+        opened.map(|(connection, _)| connection).map_err(|error| kit::telemetry::chain(&error))
+    }
+
+    async fn change_users(&self, place: Place, changes: &users::Changes) -> (Place, Result<(), String>) {
+        let connection = match self.open(place).await {
+            Ok(connection) => connection,
+            Err(words) => return (place, Err(words)),
+        };
+        let applied = users::apply(&connection, changes).await;
+        (place, applied.map_err(|error| kit::telemetry::chain(&error)))
+    }
+
+    /// Whether all of them were taken.
+    async fn command_all(&self, stage: &Stage, outcome: &mut Outcome) -> bool {
+        let calls: Vec<_> = stage.iter().map(|command| self.command(command)).collect();
+        let results: Vec<(&Command, Result<(), String>)> =
+            futures::stream::iter(calls).buffer_unordered(PARALLEL).collect().await;
+        let mut all = true;
+        for (command, result) in results {
+            let (order, node) = (command.order.name(), self.name(command.at));
+            match result {
+                Ok(()) => {
+                    tracing::info!(order, %node, "told a server");
+                    outcome.commands += 1;
+                }
+                Err(words) => {
+                    tracing::warn!(order, %node, %words, "a server did not obey");
+                    outcome.refused.push(format!("{order} at {node}: {words}"));
+                    all = false;
+                }
+            }
+        }
+        all
+    }
+
+    async fn command<'a>(&self, command: &'a Command) -> (&'a Command, Result<(), String>) {
+        let connection = match self.open(command.at).await {
+            Ok(connection) => connection,
+            Err(words) => return (command, Err(words)),
+        };
+        let obeyed = obey(&connection, &command.order).await;
+        (command, obeyed.map_err(|error| kit::telemetry::chain(&error)))
+    }
+}
+
+async fn obey(connection: &Connection, order: &Order) -> Result<(), valkey::Error> {
+    match order {
+        Order::SetEpoch(epoch) => connection.cluster_set_config_epoch(*epoch).await,
+        Order::AddSlots(ranges) => connection.cluster_add_slots(ranges).await,
+        Order::Meet(address) => connection.cluster_meet(address, api::names::SERVER_PORT).await,
+        Order::Replicate { primary, flush_first } => {
+            if *flush_first {
+                connection.flush_all().await?;
+            }
+            connection.cluster_replicate(primary).await
+        }
+        Order::Forget(id) => connection.cluster_forget(id).await,
+        Order::Migrate { ranges, to } => {
+            connection.cluster_migrate_slots(&[(ranges.clone(), to.clone())]).await
+        }
+        Order::Failover(mode) => connection.cluster_failover(*mode).await,
+    }
+}

@@ -1,0 +1,15 @@
+//! The objects of a cluster, built from its validated spec. Everything here is pure and cannot fail.
+
+mod budget;
+mod meta;
+mod node;
+mod pod;
+mod scheduling;
+mod secrets;
+mod services;
+
+pub(super) use budget::budget;
+pub(super) use meta::Identity;
+pub(super) use node::{NodeOrders, node};
+pub(super) use secrets::{passwords, users_file};
+pub(super) use services::{client_service, headless_service};

@@ -1,0 +1,157 @@
+//! What a cluster lays over the pod of each of its nodes: the agent, the users file, the exporter, and what the user
+//! wants laid over that.
+
+use api::cluster::Exporter;
+use api::names;
+use serde_json::{Value, json};
+use valkey::acl::SystemUser;
+
+use super::super::paths::{AGENT_DIRECTORY, AGENT_SECRETS, RUN_DIRECTORY, TLS_DIRECTORY, USERS_DIRECTORY};
+use super::super::validate::{Data, Desired};
+use crate::overlay::lay_over;
+
+/// How long a server may need until it knows its cluster: as long as it takes. Killing it would not help.
+const STARTUP_TRIES: i32 = 1_000_000;
+/// How often a running server is looked at from inside the pod.
+const LOOK_EVERY_SECONDS: i32 = 10;
+
+/// The overlay of a node's pod.
+pub(super) fn overlay(desired: &Desired) -> Value {
+    let mut containers = vec![server(desired)];
+    if let Some(exporter) = &desired.exporter {
+        containers.push(exporter_container(desired, exporter));
+    }
+    let mut spec = json!({
+        "initContainers": [init(desired)],
+        "containers": containers,
+        "volumes": volumes(desired),
+    });
+    if let Some(context) = &desired.spec.pod_security_context {
+        spec["securityContext"] = serde_json::to_value(context).unwrap_or_default();
+    }
+    lay_over(&mut spec, &json!({"containers": desired.container_overlays}));
+    let template = desired.spec.pod_template.as_ref().and_then(|template| template.spec.as_ref());
+    if let Some(template) = template {
+        lay_over(&mut spec, template);
+    }
+    spec
+}
+
+fn agent() -> String {
+    format!("{AGENT_DIRECTORY}/valkey-agent")
+}
+
+fn restricted() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "runAsNonRoot": true,
+        "capabilities": {"drop": ["ALL"]},
+    })
+}
+
+fn init(desired: &Desired) -> Value {
+    json!({
+        "name": names::INIT_CONTAINER,
+        "image": desired.images.agent,
+        "command": ["/valkey-agent", "init", "--to", AGENT_DIRECTORY],
+        "securityContext": restricted(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "agent", "mountPath": AGENT_DIRECTORY}],
+    })
+}
+
+fn server(desired: &Desired) -> Value {
+    let data = match desired.data {
+        Data::Volatile => "volatile",
+        Data::Kept => "kept",
+    };
+    let ready = json!({"exec": {"command": [agent(), "ready"]}, "timeoutSeconds": 3});
+    let mut startup = ready.clone();
+    startup["periodSeconds"] = json!(1);
+    startup["failureThreshold"] = json!(STARTUP_TRIES);
+    let mut readiness = ready;
+    readiness["initialDelaySeconds"] = json!(0);
+    readiness["periodSeconds"] = json!(LOOK_EVERY_SECONDS);
+    let mut mounts = vec![
+        json!({"name": "agent", "mountPath": AGENT_DIRECTORY, "readOnly": true}),
+        json!({"name": "run", "mountPath": RUN_DIRECTORY}),
+        json!({"name": "users", "mountPath": USERS_DIRECTORY, "readOnly": true}),
+        json!({"name": "agent-secrets", "mountPath": AGENT_SECRETS, "readOnly": true}),
+    ];
+    if desired.tls_secret.is_some() {
+        mounts.push(json!({"name": "tls", "mountPath": TLS_DIRECTORY, "readOnly": true}));
+    }
+    json!({
+        "name": names::SERVER_CONTAINER,
+        "command": [agent(), "gate", "--data", data, "--", "valkey-server"],
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "ports": [{"name": "bus", "containerPort": names::BUS_PORT, "protocol": "TCP"}],
+        "startupProbe": startup,
+        "readinessProbe": readiness,
+        "volumeMounts": mounts,
+    })
+}
+
+fn exporter_container(desired: &Desired, exporter: &Exporter) -> Value {
+    let scheme = if desired.tls_secret.is_some() { "rediss" } else { "redis" };
+    let mut env = vec![
+        json!({"name": "REDIS_ADDR", "value": format!("{scheme}://localhost:{}", names::SERVER_PORT)}),
+        json!({"name": "REDIS_USER", "value": SystemUser::Exporter.name()}),
+        json!({"name": "REDIS_PASSWORD", "valueFrom": {"secretKeyRef": {
+            "name": names::system_passwords_secret(&desired.identity.name),
+            "key": SystemUser::Exporter.name(),
+        }}}),
+    ];
+    let mut mounts = Vec::new();
+    if desired.tls_secret.is_some() {
+        // The certificate is for the names clients use, not for localhost.
+        env.push(json!({"name": "REDIS_EXPORTER_SKIP_TLS_VERIFICATION", "value": "true"}));
+        env.push(
+            json!({"name": "REDIS_EXPORTER_TLS_CA_CERT_FILE", "value": format!("{TLS_DIRECTORY}/ca.crt")}),
+        );
+        mounts.push(json!({"name": "tls", "mountPath": TLS_DIRECTORY, "readOnly": true}));
+    }
+    let mut container = json!({
+        "name": names::EXPORTER_CONTAINER,
+        "image": desired.images.exporter,
+        "env": env,
+        "ports": [{
+            "name": names::EXPORTER_PORT_NAME,
+            "containerPort": names::EXPORTER_PORT,
+            "protocol": "TCP",
+        }],
+        "securityContext": exporter.security_context.as_ref().map_or_else(restricted, |given| {
+            serde_json::to_value(given).unwrap_or_default()
+        }),
+    });
+    if !mounts.is_empty() {
+        container["volumeMounts"] = json!(mounts);
+    }
+    if !exporter.args.is_empty() {
+        container["args"] = json!(exporter.args);
+    }
+    if let Some(resources) = &exporter.resources {
+        container["resources"] = serde_json::to_value(resources).unwrap_or_default();
+    }
+    container
+}
+
+fn volumes(desired: &Desired) -> Vec<Value> {
+    let cluster = &desired.identity.name;
+    let file = |user: SystemUser| json!({"key": user.name(), "path": user.name()});
+    let mut volumes = vec![
+        json!({"name": "agent", "emptyDir": {}}),
+        // In memory: the rendered configuration holds a password.
+        json!({"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "4Mi"}}),
+        json!({"name": "users", "secret": {"secretName": names::acl_secret(cluster)}}),
+        json!({"name": "agent-secrets", "secret": {
+            "secretName": names::system_passwords_secret(cluster),
+            "items": [file(SystemUser::Agent), file(SystemUser::Replication)],
+        }}),
+    ];
+    if let Some(secret) = &desired.tls_secret {
+        volumes.push(json!({"name": "tls", "secret": {"secretName": secret}}));
+    }
+    volumes
+}

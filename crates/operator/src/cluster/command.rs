@@ -1,0 +1,50 @@
+//! What the operator can tell a server of a cluster.
+
+use valkey::SlotRange;
+use valkey::client::FailoverMode;
+
+use super::topology::Place;
+
+/// One command for one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) at: Place,
+    pub(super) order: Order,
+}
+
+/// The order itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Start with this epoch, so that claims of nodes long gone cannot win against it.
+    SetEpoch(u64),
+    /// Own these slots.
+    AddSlots(Vec<SlotRange>),
+    /// Get to know the server at this address.
+    Meet(String),
+    /// Follow this primary.
+    Replicate { primary: String, flush_first: bool },
+    /// Strike this identity from the table.
+    Forget(String),
+    /// Give these slots, with their keys, to another primary.
+    Migrate { ranges: Vec<SlotRange>, to: String },
+    /// Take over from the primary.
+    Failover(FailoverMode),
+}
+
+impl Order {
+    /// For logs and counters.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::SetEpoch(_) => "CLUSTER SET-CONFIG-EPOCH",
+            Self::AddSlots(_) => "CLUSTER ADDSLOTSRANGE",
+            Self::Meet(_) => "CLUSTER MEET",
+            Self::Replicate { .. } => "CLUSTER REPLICATE",
+            Self::Forget(_) => "CLUSTER FORGET",
+            Self::Migrate { .. } => "CLUSTER MIGRATESLOTS",
+            Self::Failover(_) => "CLUSTER FAILOVER",
+        }
+    }
+}
+
+/// Commands that can be given at the same time.
+pub(super) type Stage = Vec<Command>;

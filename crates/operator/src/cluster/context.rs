@@ -1,0 +1,93 @@
+//! What the cluster controller works with: a client, the caches, and the few things it remembers between passes.
+
+use std::sync::Arc;
+
+use api::{ValkeyCluster, ValkeyNode};
+use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kit::backoff::Backoff;
+use kit::metrics::Metrics;
+use kube::Client;
+use kube::core::DeserializeGuard;
+use kube::runtime::events::Recorder;
+use kube::runtime::reflector::{ObjectRef, Store};
+
+use super::promotions::Promotions;
+use super::references::References;
+use super::users::{Canonical, Remembered};
+use super::zones::Zones;
+use crate::settings::Settings;
+use crate::watch::{Caller, Queue};
+
+/// A cluster that may not be readable: one broken object must not stop the watch of all others.
+pub(crate) type Guarded = DeserializeGuard<ValkeyCluster>;
+
+/// Objects with our label, kept current by watches.
+#[derive(Clone)]
+pub(crate) struct Caches {
+    pub(crate) clusters: Store<Guarded>,
+    pub(crate) nodes: Store<DeserializeGuard<ValkeyNode>>,
+    pub(crate) pods: Store<Pod>,
+    pub(crate) services: Store<Service>,
+    pub(crate) secrets: Store<Secret>,
+    pub(crate) budgets: Store<PodDisruptionBudget>,
+}
+
+impl Caches {
+    pub(crate) async fn wait_until_filled(&self) {
+        // An error here means that the watch has ended with the program.
+        let _ = futures::join!(
+            self.clusters.wait_until_ready(),
+            self.nodes.wait_until_ready(),
+            self.pods.wait_until_ready(),
+            self.services.wait_until_ready(),
+            self.secrets.wait_until_ready(),
+            self.budgets.wait_until_ready(),
+        );
+    }
+}
+
+/// Shared by all reconciles of one scope.
+pub(crate) struct Context {
+    pub(super) client: Client,
+    pub(super) caches: Caches,
+    pub(super) recorder: Recorder,
+    pub(super) metrics: Metrics,
+    pub(super) backoff: Backoff<ObjectRef<Guarded>>,
+    pub(super) queue: Queue<Guarded>,
+    pub(super) settings: Settings,
+    pub(super) zones: Zones,
+    pub(super) references: References,
+    pub(super) canonical: Canonical,
+    pub(super) passwords: Remembered,
+    pub(super) promotions: Promotions,
+    pub(super) call: Caller<Guarded>,
+}
+
+impl Context {
+    pub(crate) fn new(
+        client: Client,
+        caches: Caches,
+        recorder: Recorder,
+        metrics: Metrics,
+        queue: Queue<Guarded>,
+        settings: Settings,
+        call: Caller<Guarded>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            client,
+            caches,
+            recorder,
+            metrics,
+            backoff: Backoff::default(),
+            queue,
+            settings,
+            zones: Zones::default(),
+            references: References::default(),
+            canonical: Canonical::default(),
+            passwords: Remembered::default(),
+            promotions: Promotions::default(),
+            call,
+        })
+    }
+}

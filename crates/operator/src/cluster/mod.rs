@@ -1,0 +1,205 @@
+//! The controller of `ValkeyCluster`: a sharded Valkey with replicas, made of ValkeyNodes.
+//!
+//! A pass of [`reconcile`] is always the same five steps:
+//!
+//! 1. `validate` (pure): the spec becomes a [`validate::Desired`], or a list of what is wrong with it.
+//! 2. `observe` (I/O): caches and every server become plain data; `topology` puts together who is who.
+//! 3. `plan` (pure): what to write, what to tell which server, at most one disruptive step.
+//! 4. `act` (I/O): do it, in that order, stopping at the first failure.
+//! 5. `status` (pure, written once): what a user reads, also after a failure.
+
+mod act;
+mod build;
+mod command;
+mod context;
+mod directives;
+mod events;
+mod observe;
+mod paths;
+mod plan;
+mod promotions;
+mod references;
+mod server;
+mod status;
+#[cfg(test)]
+mod tests;
+mod topology;
+mod users;
+mod validate;
+mod watches;
+mod zones;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::{ValkeyCluster, ValkeyClusterStatus, keys};
+use jiff::Timestamp;
+use kube::runtime::controller::Action;
+use kube::runtime::events::Event;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Resource as _, ResourceExt as _};
+use snafu::{ResultExt as _, Snafu};
+
+use context::Guarded;
+pub(crate) use context::{Caches, Context};
+use topology::Topology;
+pub(crate) use watches::control;
+
+/// How often a cluster that is well is looked at: its nodes tell of most changes earlier.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How often a cluster that is not well is looked at.
+const LOOK_SOON: Duration = Duration::from_secs(2);
+/// How often servers that settle things among themselves are looked at.
+const LOOK_AT_ONCE: Duration = Duration::from_millis(150);
+/// Longest time one event may take: it is told, not negotiated.
+const PUBLISH_WITHIN: Duration = Duration::from_secs(5);
+/// Name of this controller in metrics.
+pub(crate) const KIND: &str = "ValkeyCluster";
+
+/// Why a pass failed.
+#[derive(Debug, Snafu)]
+pub(crate) enum Error {
+    #[snafu(display("failed to bring the objects of {cluster} in line"))]
+    Act { cluster: String, source: kit::apply::Error },
+    #[snafu(display("failed to write what was seen of {cluster}"))]
+    WriteStatus { cluster: String, source: kit::apply::Error },
+}
+
+impl Error {
+    fn source_error(&self) -> &kit::apply::Error {
+        match self {
+            Self::Act { source, .. } | Self::WriteStatus { source, .. } => source,
+        }
+    }
+
+    /// Category for metrics.
+    fn category(&self) -> &'static str {
+        match self {
+            _ if self.source_error().is_conflict() => "conflict",
+            _ if self.source_error().refusal().is_some() => "refused",
+            Self::Act { .. } => "act",
+            Self::WriteStatus { .. } => "status",
+        }
+    }
+}
+
+async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Error> {
+    let started = Instant::now();
+    context.queue.leave(&ObjectRef::from_obj(&*guarded));
+    context.metrics.waiting(KIND, context.queue.len());
+    let result = match &guarded.0 {
+        Ok(cluster) if cluster.meta().deletion_timestamp.is_some() => {
+            context.passwords.forget(&cluster.uid().unwrap_or_default());
+            Ok(("deleting", Action::await_change()))
+        }
+        Ok(cluster) => pass(cluster, &context).await,
+        // Its text would quote what it could not read, which may be a secret.
+        Err(_) => {
+            tracing::error!(cluster = %guarded.name_any(), "the object does not fit the types of this version; it is left alone");
+            Ok(("unreadable", Action::await_change()))
+        }
+    };
+    let outcome = match &result {
+        Ok((outcome, _)) => outcome,
+        Err(error) => error.category(),
+    };
+    context.metrics.observe(KIND, outcome, started.elapsed());
+    let (_, action) = result?;
+    context.backoff.succeeded(&ObjectRef::from_obj(&*guarded));
+    Ok(action)
+}
+
+#[tracing::instrument(name = "cluster", skip_all, fields(namespace = cluster.namespace(), name = cluster.name_any()))]
+async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static str, Action), Error> {
+    let before = cluster.status.clone().unwrap_or_default();
+    let desired = match validate::validate(cluster, &context.settings) {
+        Ok(desired) => desired,
+        Err(violations) => {
+            let after = status::invalid(&violations, cluster.meta().generation, &before, Timestamp::now());
+            report(cluster, &before, &after, Vec::new(), context).await?;
+            return Ok(("invalid", Action::await_change()));
+        }
+    };
+    let slots_move = before.orchestration.as_ref().is_some_and(|known| known.name == plan::SCALE);
+    let (observed, keys) = observe::observe(&desired, None, slots_move, context).await;
+    let users = users::gather(&desired, &observed, &keys, context).await;
+    let topology = Topology::of(&observed, &desired.identity.namespace);
+    let in_flight = context.promotions.in_flight(&desired.identity.uid, Instant::now());
+    let plan = plan::plan(&desired, &observed, &topology, &users, &before, &in_flight);
+    context.promotions.began(&desired.identity.uid, &plan.promotions, Instant::now());
+    let outcome = act::act(&desired, &observed, &plan, &keys, context).await;
+    let seen = status::Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
+    let after = status::status(&seen, &plan, &outcome, &before, Timestamp::now());
+    report(cluster, &before, &after, events::deeds(&plan, &desired.identity.namespace), context).await?;
+    let acted = !outcome.written.is_empty() || outcome.commands > 0;
+    if let Some(error) = outcome.error {
+        return Err(error).context(ActSnafu { cluster: cluster.name_any() });
+    }
+    Ok(next(acted, &plan, &after))
+}
+
+fn next(acted: bool, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'static str, Action) {
+    if plan.settling {
+        return ("settling", Action::requeue(LOOK_AT_ONCE));
+    }
+    match (acted, after.phase) {
+        (true, _) => ("acted", Action::requeue(LOOK_AT_ONCE)),
+        (false, Some(api::cluster::ClusterPhase::Ready)) => ("converged", Action::requeue(LOOK_AGAIN)),
+        (false, _) => ("waiting", Action::requeue(LOOK_SOON)),
+    }
+}
+
+/// Write the status if it changed, and tell of transitions and deeds.
+async fn report(
+    cluster: &ValkeyCluster,
+    before: &ValkeyClusterStatus,
+    after: &ValkeyClusterStatus,
+    deeds: Vec<Event>,
+    context: &Context,
+) -> Result<(), Error> {
+    let mut told = deeds;
+    if before != after {
+        let name = cluster.name_any();
+        let namespace = cluster.namespace().unwrap_or_default();
+        let uid = cluster.uid().unwrap_or_default();
+        let manager = keys::CLUSTER_FIELD_MANAGER;
+        kit::apply::write_status::<ValkeyCluster, _>(
+            &context.client,
+            &namespace,
+            &name,
+            &uid,
+            manager,
+            after,
+        )
+        .await
+        .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
+        .context(WriteStatusSnafu { cluster: &name })?;
+        told.extend(events::between(before, after));
+    }
+    for event in &told {
+        let about = cluster.object_ref(&());
+        let published = context.recorder.publish(event, &about);
+        match tokio::time::timeout(PUBLISH_WITHIN, published).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error = %kit::telemetry::chain(&error), reason = %event.reason, "failed to publish an event");
+            }
+            Err(_) => tracing::warn!(reason = %event.reason, "failed to publish an event in time"),
+        }
+    }
+    Ok(())
+}
+
+fn on_error(guarded: &Guarded, error: &Error, context: &Context) -> Action {
+    let category = error.category();
+    context.metrics.failures.get_or_create(&kit::metrics::Failure { kind: KIND, error: category }).inc();
+    let cluster = guarded.name_any();
+    let wait = context.backoff.failed(ObjectRef::from_obj(guarded));
+    if category == "conflict" {
+        // Somebody wrote in between: looking again soon is all there is to do, unless it happens again and again.
+        tracing::debug!(%cluster, error = %kit::telemetry::chain(error), "conflict");
+        return Action::requeue(wait / 4);
+    }
+    tracing::warn!(%cluster, error = %kit::telemetry::chain(error), retry_in = ?wait, "reconcile failed");
+    Action::requeue(wait)
+}

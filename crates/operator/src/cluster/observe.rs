@@ -1,0 +1,250 @@
+//! What there is: caches and the servers themselves, as plain data.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use api::{ValkeyNode, keys, names};
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Resource, ResourceExt as _};
+use secrecy::SecretString;
+use valkey::Tls;
+use valkey::acl::SystemUser;
+
+use super::context::Context;
+use super::server::{self, Keys, ServerView};
+use super::validate::Desired;
+use crate::objects::{Collision, Kind, collision, controlled_by};
+
+/// Servers asked at the same time.
+const PARALLEL: usize = 16;
+
+/// The pod of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PodFacts {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) resource_version: String,
+    pub(super) address: Option<String>,
+    pub(super) ready: bool,
+    pub(super) terminating: bool,
+    /// The zone of its machine.
+    pub(super) zone: Option<String>,
+}
+
+/// A node of the cluster, as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ObservedNode {
+    pub(super) shard: u32,
+    pub(super) index: u32,
+    pub(super) node: Arc<ValkeyNode>,
+    pub(super) pod: Option<PodFacts>,
+    pub(super) server: ServerView,
+}
+
+impl ObservedNode {
+    pub(super) fn name(&self) -> &str {
+        self.node.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn address(&self) -> Option<&str> {
+        self.pod.as_ref()?.address.as_deref()
+    }
+}
+
+/// What was seen of a cluster.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Observed {
+    /// By shard and index.
+    pub(super) nodes: BTreeMap<(u32, u32), ObservedNode>,
+    pub(super) headless_service: Option<Arc<Service>>,
+    pub(super) client_service: Option<Arc<Service>>,
+    pub(super) budget: Option<Arc<PodDisruptionBudget>>,
+    pub(super) passwords: Option<Arc<Secret>>,
+    pub(super) users_file: Option<Arc<Secret>>,
+    pub(super) collisions: Vec<Collision>,
+}
+
+/// Look at everything that belongs to a cluster.
+pub(super) async fn observe(
+    desired: &Desired,
+    tls: Option<Tls>,
+    slots_move: bool,
+    context: &Context,
+) -> (Observed, Keys) {
+    let mut observed = from_caches(desired, context);
+    let keys = Keys { password: operator_password(observed.passwords.as_deref()), tls };
+    let questions: Vec<_> =
+        observed.nodes.values().map(|node| question(node, &keys, slots_move, context)).collect();
+    let asked: Vec<Answer> = futures::stream::iter(questions).buffer_unordered(PARALLEL).collect().await;
+    for Answer { place, zone, server } in asked {
+        if let Some(node) = observed.nodes.get_mut(&place) {
+            node.server = server;
+            if let Some(pod) = &mut node.pod {
+                pod.zone = zone;
+            }
+        }
+    }
+    (observed, keys)
+}
+
+struct Answer {
+    place: (u32, u32),
+    zone: Option<String>,
+    server: ServerView,
+}
+
+async fn question(node: &ObservedNode, keys: &Keys, slots_move: bool, context: &Context) -> Answer {
+    let server = match node.address() {
+        Some(address) => server::ask(keys, address, slots_move).await,
+        None => ServerView::NotAsked,
+    };
+    let zone = match machine_of(node, context) {
+        Some(machine) => context.zones.of(&context.client, &machine).await,
+        None => None,
+    };
+    Answer { place: (node.shard, node.index), zone, server }
+}
+
+fn from_caches(desired: &Desired, context: &Context) -> Observed {
+    let identity = &desired.identity;
+    let (caches, cluster) = (&context.caches, identity.name.as_str());
+    let mut observed = Observed::default();
+    let mut foreign = Vec::new();
+    let mut own = Own { namespace: &identity.namespace, uid: &identity.uid, foreign: &mut foreign };
+    observed.headless_service = own.find(&caches.services, Kind::Service, &names::cluster_service(cluster));
+    observed.client_service =
+        own.find(&caches.services, Kind::Service, &names::cluster_client_service(cluster));
+    observed.budget = own.find(&caches.budgets, Kind::PodDisruptionBudget, &names::cluster_budget(cluster));
+    observed.passwords = own.find(&caches.secrets, Kind::Secret, &names::system_passwords_secret(cluster));
+    observed.users_file = own.find(&caches.secrets, Kind::Secret, &names::acl_secret(cluster));
+    observed.nodes = nodes(desired, context, &mut foreign);
+    observed.collisions = foreign;
+    observed
+}
+
+struct Own<'a> {
+    namespace: &'a str,
+    uid: &'a str,
+    foreign: &'a mut Vec<Collision>,
+}
+
+impl Own<'_> {
+    fn find<K>(&mut self, store: &Store<K>, kind: Kind, name: &str) -> Option<Arc<K>>
+    where
+        K: Resource<DynamicType = ()> + Clone + 'static,
+    {
+        let object = store.get(&ObjectRef::new(name).within(self.namespace))?;
+        if controlled_by(object.meta(), Some(self.uid)) {
+            Some(object)
+        } else {
+            self.foreign.push(collision(kind, name, object.meta()));
+            None
+        }
+    }
+}
+
+fn nodes(
+    desired: &Desired,
+    context: &Context,
+    foreign: &mut Vec<Collision>,
+) -> BTreeMap<(u32, u32), ObservedNode> {
+    let identity = &desired.identity;
+    let pods = pods_by_node(desired, context);
+    let mut nodes = BTreeMap::new();
+    for guarded in context.caches.nodes.state() {
+        if guarded.meta().namespace.as_deref() != Some(&identity.namespace) {
+            continue;
+        }
+        if !controlled_by(guarded.meta(), Some(&identity.uid)) {
+            continue;
+        }
+        let (Ok(node), Some(place)) = (&guarded.0, place(guarded.meta().labels.as_ref())) else { continue };
+        let pod = pods.get(guarded.name_any().as_str()).map(|pod| pod_facts(pod));
+        nodes.insert(
+            place,
+            ObservedNode {
+                shard: place.0,
+                index: place.1,
+                node: Arc::new(node.clone()),
+                pod,
+                server: ServerView::NotAsked,
+            },
+        );
+    }
+    for (shard, index) in desired.places() {
+        let name = names::cluster_node(&identity.name, shard, index);
+        let held = context.caches.nodes.get(&ObjectRef::new(&name).within(&identity.namespace));
+        if let (Some(held), false) = (held, nodes.contains_key(&(shard, index))) {
+            foreign.push(collision(Kind::ValkeyNode, &name, held.meta()));
+        }
+    }
+    nodes
+}
+
+fn place(labels: Option<&BTreeMap<String, String>>) -> Option<(u32, u32)> {
+    let labels = labels?;
+    let number = |key: &str| labels.get(key)?.parse().ok();
+    Some((number(keys::SHARD_INDEX)?, number(keys::NODE_INDEX)?))
+}
+
+/// The pod of each node; where there are two for a moment, the one that stays.
+fn pods_by_node(desired: &Desired, context: &Context) -> HashMap<String, Arc<Pod>> {
+    let identity = &desired.identity;
+    let mut pods: HashMap<String, Arc<Pod>> = HashMap::new();
+    for pod in context.caches.pods.state() {
+        let labels = pod.labels();
+        if pod.meta().namespace.as_deref() != Some(&identity.namespace)
+            || labels.get(keys::CLUSTER) != Some(&identity.name)
+        {
+            continue;
+        }
+        let Some(node) = labels.get(keys::INSTANCE) else { continue };
+        let goes = |pod: &Pod| pod.meta().deletion_timestamp.is_some();
+        match pods.get(node) {
+            Some(known) if !goes(known) => {}
+            _ => {
+                pods.insert(node.clone(), pod.clone());
+            }
+        }
+    }
+    pods
+}
+
+fn pod_facts(pod: &Pod) -> PodFacts {
+    let status = pod.status.as_ref();
+    let ended = status
+        .and_then(|status| status.phase.as_deref())
+        .is_some_and(|phase| phase == "Failed" || phase == "Succeeded");
+    let ready = status
+        .and_then(|status| status.conditions.as_ref())
+        .is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
+    PodFacts {
+        name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        resource_version: pod.resource_version().unwrap_or_default(),
+        address: status.and_then(|status| status.pod_ip.clone()).filter(|_| !ended),
+        ready,
+        terminating: pod.meta().deletion_timestamp.is_some(),
+        zone: None,
+    }
+}
+
+fn machine_of(node: &ObservedNode, context: &Context) -> Option<String> {
+    let namespace = node.node.metadata.namespace.as_deref()?;
+    let pod = context.caches.pods.get(&ObjectRef::new(&node.pod.as_ref()?.name).within(namespace))?;
+    pod.spec.as_ref()?.node_name.clone()
+}
+
+fn operator_password(passwords: Option<&Secret>) -> Option<SecretString> {
+    password_of(passwords?, SystemUser::Operator.name())
+}
+
+/// A password in a Secret, if it is one line of text.
+pub(super) fn password_of(secret: &Secret, user: &str) -> Option<SecretString> {
+    let value = secret.data.as_ref()?.get(user)?;
+    let text = std::str::from_utf8(&value.0).ok()?;
+    (!text.is_empty()).then(|| SecretString::from(text))
+}

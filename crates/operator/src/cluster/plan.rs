@@ -1,0 +1,245 @@
+//! What to do: desired × observed × what the status remembers → writes in their order, commands for the servers, and at
+//! most one disruptive step.
+
+mod formation;
+mod heal;
+mod objects;
+mod roll;
+mod scale;
+mod shard_health;
+mod step;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::ValkeyClusterStatus;
+use api::cluster::BudgetMode;
+use api::condition::ClusterCondition;
+
+use super::command::Stage;
+use super::observe::Observed;
+use super::topology::{Place, Topology};
+use super::users::{self, Users};
+use super::validate::Desired;
+use crate::objects::Write;
+
+pub(super) use objects::wants_budget;
+pub(super) use roll::Blocked;
+use shard_health::Health;
+pub(super) use step::Step;
+
+/// What the cluster orders beyond what its spec says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Orders {
+    /// Revisions of pod templates that may run now.
+    pub(super) revisions: BTreeMap<Place, String>,
+    pub(super) budget: BudgetMode,
+}
+
+/// Something done or decided that a user should hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Deed {
+    pub(super) warning: bool,
+    pub(super) reason: &'static str,
+    pub(super) note: String,
+    /// The node it is about: events that are about different nodes are told one by one.
+    pub(super) node: Option<String>,
+}
+
+impl Deed {
+    pub(super) fn about(mut self, node: &str) -> Self {
+        self.node = Some(node.to_owned());
+        self
+    }
+
+    pub(super) fn warning(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { warning: true, reason, note: note.into(), node: None }
+    }
+
+    pub(super) fn normal(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { warning: false, reason, note: note.into(), node: None }
+    }
+}
+
+/// A change with more than one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Undertaking {
+    pub(super) name: &'static str,
+    /// How far it is, for people.
+    pub(super) progress: String,
+    /// The step that comes next: announced by this pass, taken by a later one.
+    pub(super) next: Option<String>,
+    /// Nodes that are still to be done.
+    pub(super) pending: Vec<String>,
+}
+
+/// Names of changes, as the status shows them.
+const ROLL: &str = "RollingUpdate";
+pub(super) const SCALE: &str = "Scale";
+
+/// Everything a pass does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Plan {
+    pub(super) writes: Vec<Write>,
+    /// Commands for the servers: one stage after the other, those of a stage at once.
+    pub(super) stages: Vec<Stage>,
+    /// Changes of users, by node.
+    pub(super) users: BTreeMap<Place, users::Changes>,
+    pub(super) orders: Orders,
+    pub(super) deeds: Vec<Deed>,
+    /// Shards in which a replica is told to take over.
+    pub(super) promotions: BTreeSet<u32>,
+    /// What cannot be mended without a word of the user.
+    pub(super) waits: Vec<String>,
+    /// The change that goes through the cluster.
+    pub(super) undertaking: Option<Undertaking>,
+    /// The disruptive step that was announced before and is taken now.
+    pub(super) step: Option<Step>,
+    /// Why the change cannot go on by itself.
+    pub(super) blocked: Option<Blocked>,
+    /// Servers settle things among themselves just now: looking again soon is worth it.
+    pub(super) settling: bool,
+}
+
+/// Decide.
+pub(super) fn plan(
+    desired: &Desired,
+    observed: &Observed,
+    topology: &Topology<'_>,
+    users: &Users,
+    status: &ValkeyClusterStatus,
+    in_flight: &BTreeSet<u32>,
+) -> Plan {
+    let mut plan = Plan::default();
+    if !observed.collisions.is_empty() {
+        // Something we need is not ours: half a cluster would only hide it.
+        return plan;
+    }
+    plan.users = users::changes(users, topology);
+    topology_commands(desired, topology, status, in_flight, &mut plan);
+    // Healing comes before everything that takes something away.
+    if plan.stages.is_empty() && was_formed(status) {
+        undertake(desired, observed, topology, status, in_flight, &mut plan);
+    }
+    plan.orders.budget = objects::budget_mode(every_shard_has_a_copy(desired, topology));
+    plan.writes = objects::writes(desired, observed, users, &plan.orders);
+    plan
+}
+
+/// One change at a time goes through the cluster.
+fn undertake(
+    desired: &Desired,
+    observed: &Observed,
+    topology: &Topology<'_>,
+    status: &ValkeyClusterStatus,
+    in_flight: &BTreeSet<u32>,
+    plan: &mut Plan,
+) {
+    let health = Health { desired, observed, topology };
+    let roll = roll::roll(&health, in_flight, desired.data_loss_accepted);
+    if !roll.outdated.is_empty() {
+        let all = observed.nodes.len();
+        let progress = format!("{} of {all} nodes done", all - roll.outdated.len());
+        plan.orders.revisions = roll.revisions;
+        plan.blocked = roll.blocked;
+        announce_or_take(ROLL, progress, roll.step, roll.outdated, status, plan);
+        return;
+    }
+    let under_way = status.orchestration.as_ref().is_some_and(|known| known.name == SCALE);
+    let scale = scale::scale(&health, under_way, in_flight);
+    if scale.needed {
+        plan.blocked = scale.blocked;
+        for (node, words) in &scale.failures {
+            plan.deeds.push(Deed::warning("MigrationFailed", words.clone()).about(node));
+        }
+        for command in &scale.moves {
+            plan.promotions.insert(command.at.0);
+            plan.deeds
+                .push(Deed::normal("MovingSlots", scale.progress.clone()).about(&health.name(command.at)));
+        }
+        plan.stages.extend((!scale.moves.is_empty()).then_some(scale.moves));
+        announce_or_take(SCALE, scale.progress, scale.step, scale.pending, status, plan);
+    }
+}
+
+/// A step is taken only if the status says already that it is about to be.
+fn announce_or_take(
+    name: &'static str,
+    progress: String,
+    step: Option<Step>,
+    pending: Vec<String>,
+    status: &ValkeyClusterStatus,
+    plan: &mut Plan,
+) {
+    let next = step.as_ref().map(Step::describe);
+    let announced = status
+        .orchestration
+        .as_ref()
+        .filter(|orchestration| orchestration.name == name)
+        .and_then(|orchestration| orchestration.step.clone());
+    if let Some(step) = step.filter(|_| announced == next) {
+        let deed = Deed::normal(step.reason(), format!("{} ({progress})", step.describe()));
+        plan.deeds.push(deed.about(step.node()));
+        plan.promotions.extend(step.promotes_in());
+        plan.stages.extend(step.command().map(|command| vec![command]));
+        plan.step = Some(step);
+    }
+    plan.settling |= next.is_some();
+    plan.undertaking = Some(Undertaking { name, progress, next, pending });
+}
+
+/// Slots, introductions, copies, and names to strike out.
+fn topology_commands(
+    desired: &Desired,
+    topology: &Topology<'_>,
+    status: &ValkeyClusterStatus,
+    in_flight: &BTreeSet<u32>,
+    plan: &mut Plan,
+) {
+    let everybody = desired.places().all(|place| topology.members.contains_key(&place));
+    if !was_formed(status) && everybody && !topology.unowned().is_empty() {
+        plan.stages = formation::form(desired, topology);
+        if topology.assigned() == 0 {
+            let note = format!(
+                "forming a cluster of {} shards with {} replicas each",
+                desired.shards, desired.replicas
+            );
+            plan.deeds.push(Deed::normal("Forming", note));
+        }
+        plan.settling = true;
+        return;
+    }
+    let mut healing = heal::Healing::default();
+    if was_formed(status) {
+        healing = heal::heal(desired, topology, status, in_flight);
+    }
+    let introductions = formation::introduce(topology);
+    let epochs = if was_formed(status) { formation::epochs_of_newcomers(topology) } else { Stage::new() };
+    let copies = formation::replicate(topology, was_formed(status));
+    let forgotten = formation::forget(topology);
+    plan.settling = !healing.stages.is_empty()
+        || !in_flight.is_empty()
+        || !introductions.is_empty()
+        || !copies.is_empty()
+        || !topology.is_agreed();
+    plan.deeds.extend(healing.deeds);
+    plan.promotions = healing.promotions;
+    plan.waits = healing.waits;
+    plan.stages = healing.stages;
+    let stages = [epochs, introductions, copies, forgotten];
+    plan.stages.extend(stages.into_iter().filter(|stage| !stage.is_empty()));
+}
+
+/// The cluster has served before: a server without slots is no reason to hand them out again.
+pub(super) fn was_formed(status: &ValkeyClusterStatus) -> bool {
+    status.condition(ClusterCondition::ClusterFormed).is_some_and(|condition| condition.status == "True")
+}
+
+/// While a shard that should have copies has none in sync, nothing may be taken away.
+pub(super) fn every_shard_has_a_copy(desired: &Desired, topology: &Topology<'_>) -> bool {
+    desired.replicas == 0
+        || (0..desired.shards).all(|shard| {
+            topology
+                .primary(shard)
+                .is_some_and(|primary| topology.shard(shard).any(|member| Topology::in_sync(primary, member)))
+        })
+}

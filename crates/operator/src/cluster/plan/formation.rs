@@ -1,0 +1,127 @@
+//! Making a cluster out of servers that know nothing, and taking in those that come later.
+
+use valkey::slots;
+
+use super::super::command::{Command, Order, Stage};
+use super::super::topology::{Topology, Whose};
+use super::super::validate::Desired;
+
+/// Above this many servers they are introduced to one of them only; their own gossip does the rest.
+const INTRODUCE_ALL: usize = 32;
+
+/// Give the slots to the first node of each shard, and introduce everybody to everybody, all in one pass: claims that
+/// were made before the introduction spread with it. A pass that was cut off in the middle is completed by the next.
+pub(super) fn form(desired: &Desired, topology: &Topology<'_>) -> Vec<Stage> {
+    let mut epochs = Stage::new();
+    let mut claims = Stage::new();
+    let unowned = topology.unowned();
+    for (shard, share) in (0u32..).zip(slots::initial(desired.shards as usize)) {
+        let Some(first) = topology.members.get(&(shard, 0)) else { continue };
+        let missing: Vec<_> = share
+            .into_iter()
+            .filter(|range| {
+                unowned.iter().any(|gap| gap.start() <= range.start() && range.end() <= gap.end())
+            })
+            .collect();
+        if missing.is_empty() || first.is_replica() {
+            continue;
+        }
+        if first.is_blank() && first.facts.health.my_epoch == 0 {
+            epochs.push(Command { at: first.place, order: Order::SetEpoch(u64::from(shard) + 1) });
+        }
+        claims.push(Command { at: first.place, order: Order::AddSlots(missing) });
+    }
+    [epochs, claims, introduce(topology)].into_iter().filter(|stage| !stage.is_empty()).collect()
+}
+
+/// Newcomers in a running cluster begin with an epoch of their own, above all others: claims of nodes long gone cannot
+/// win against theirs.
+pub(super) fn epochs_of_newcomers(topology: &Topology<'_>) -> Stage {
+    let next = topology.epoch() + 1;
+    (next..)
+        .zip(
+            topology.members.values().filter(|member| member.is_blank() && member.facts.health.my_epoch == 0),
+        )
+        .map(|(epoch, member)| Command { at: member.place, order: Order::SetEpoch(epoch) })
+        .collect()
+}
+
+/// Bring together who should know each other and cannot find each other: newcomers, and members that all moved to new
+/// addresses at once.
+pub(super) fn introduce(topology: &Topology<'_>) -> Stage {
+    let apart = topology.apart();
+    let meet = |one: super::super::topology::Place, address: &str| Command {
+        at: one,
+        order: Order::Meet(address.to_owned()),
+    };
+    if topology.members.len() <= INTRODUCE_ALL {
+        return apart.iter().map(|(one, other)| meet(one.place, other.address)).collect();
+    }
+    // Through the member that most of the others know already.
+    let hub = topology.members.values().max_by_key(|member| {
+        let known = topology.members.values().filter(|other| other.knows(member.id())).count();
+        (known, std::cmp::Reverse(member.place))
+    });
+    let Some(hub) = hub else { return Stage::new() };
+    apart
+        .iter()
+        .filter_map(|(one, other)| match (one.place == hub.place, other.place == hub.place) {
+            (true, _) => Some(meet(hub.place, other.address)),
+            (_, true) => Some(meet(hub.place, one.address)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Let nodes without slots follow the primary of their shard, as soon as that primary trusts them: an earlier order
+/// would leave the replica unknown to the one it copies from.
+pub(super) fn replicate(topology: &Topology<'_>, formed: bool) -> Stage {
+    topology
+        .members
+        .values()
+        .filter(|member| !member.terminating)
+        .filter_map(|member| {
+            // Before the slots were given out, a shard without any is only not that far yet.
+            let shard = member.place.0;
+            let primary = if formed { topology.leader(shard)? } else { topology.primary(shard)? };
+            let settled = primary.place == member.place
+                || member.follows() == Some(primary.id())
+                || !topology.slots_of(member.id()).is_empty();
+            if settled || primary.terminating || !primary.knows(member.id()) || !member.knows(primary.id()) {
+                return None;
+            }
+            Some(Command {
+                at: member.place,
+                order: Order::Replicate {
+                    primary: primary.id().to_owned(),
+                    // Keys of a server that owns no slot are out of everybody's reach, and in the way.
+                    flush_first: member.facts.has_keys && !member.is_replica(),
+                },
+            })
+        })
+        .collect()
+}
+
+/// Strike out identities that nobody has any more. One that owns slots stays, and so does one that somebody follows:
+/// the votes for its successor need it.
+pub(super) fn forget(topology: &Topology<'_>) -> Stage {
+    let owning = topology.owning_ids();
+    let followed: Vec<&str> = topology.members.values().filter_map(|member| member.follows()).collect();
+    let mut stage = Stage::new();
+    for (id, whose) in &topology.identities {
+        let gone = match whose {
+            Whose::Member(_) | Whose::Silent(_) => false,
+            Whose::Former(_) => true,
+            // Without a name it could be anybody who is silent just now.
+            Whose::Unknown => topology.silent.is_empty(),
+        };
+        if !gone || owning.contains(id) || followed.contains(id) {
+            continue;
+        }
+        for member in topology.members.values().filter(|member| member.knows(id)) {
+            stage.push(Command { at: member.place, order: Order::Forget((*id).to_owned()) });
+        }
+    }
+    stage.sort_by_key(|command| command.at);
+    stage
+}

@@ -1,0 +1,148 @@
+//! Mending what died. A server that came back as somebody else, or with nothing, proves that the identity it had is
+//! dead: nobody has to wait for the others to suspect it.
+
+use std::collections::BTreeSet;
+
+use api::ValkeyClusterStatus;
+use valkey::SlotRange;
+use valkey::client::FailoverMode;
+
+use super::super::command::{Command, Order, Stage};
+use super::super::topology::{Member, Place, Topology, Whose};
+use super::super::validate::{Data, Desired};
+use super::Deed;
+
+/// What healing wants to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Healing {
+    pub(super) stages: Vec<Stage>,
+    pub(super) deeds: Vec<Deed>,
+    /// Shards in which a replica was told to take over.
+    pub(super) promotions: BTreeSet<u32>,
+    /// What cannot be mended without a word of the user.
+    pub(super) waits: Vec<String>,
+}
+
+/// Shards whose owner of slots is dead for certain, and who it was.
+fn orphaned<'a>(topology: &Topology<'a>) -> Vec<(u32, &'a str)> {
+    let mut orphaned: Vec<(u32, &str)> = topology
+        .owning_ids()
+        .into_iter()
+        .filter_map(|id| match topology.identities.get(id)? {
+            Whose::Former(place) => Some((place.0, id)),
+            _ => None,
+        })
+        .collect();
+    orphaned.sort_unstable();
+    orphaned
+}
+
+/// Let the best copy take over where the owner is dead; where no copy is left and nothing can be lost any more, begin
+/// anew with empty slots.
+pub(super) fn heal(
+    desired: &Desired,
+    topology: &Topology<'_>,
+    status: &ValkeyClusterStatus,
+    in_flight: &BTreeSet<u32>,
+) -> Healing {
+    let mut healing = Healing::default();
+    let mut promotions = Stage::new();
+    let mut struck_out = Stage::new();
+    for (shard, dead) in orphaned(topology) {
+        let followers: Vec<&Member<'_>> =
+            topology.members.values().filter(|member| member.follows() == Some(dead)).collect();
+        let best = followers.iter().max_by_key(|member| (member.offset(), std::cmp::Reverse(member.place)));
+        match best {
+            // One order at a time: a second one would only disturb the first.
+            Some(_) if in_flight.contains(&shard) => {}
+            Some(best) => {
+                let mode = if can_vote(topology) { FailoverMode::Force } else { FailoverMode::Takeover };
+                promotions.push(Command { at: best.place, order: Order::Failover(mode) });
+                healing.promotions.insert(shard);
+                let note = format!("the primary of shard {shard} is gone; {} takes over", best.name);
+                healing.deeds.push(Deed::warning("PrimaryLost", note).about(best.name));
+            }
+            None => give_up(desired, topology, shard, dead, &mut struck_out, &mut healing),
+        }
+    }
+    healing.stages.extend([promotions, struck_out].into_iter().filter(|stage| !stage.is_empty()));
+    healing.stages.extend(begin_anew(desired, topology, status, &mut healing.deeds));
+    healing
+}
+
+/// Whether a majority of those who own slots answers: only then can an election be won.
+fn can_vote(topology: &Topology<'_>) -> bool {
+    let owning = topology.owning_ids();
+    let answering = owning.iter().filter(|id| topology.member_of(id).is_some()).count();
+    answering * 2 > owning.len()
+}
+
+/// The last copy is gone. With data on volumes, that is for a person to look at; data in pods was lost with them.
+fn give_up(
+    desired: &Desired,
+    topology: &Topology<'_>,
+    shard: u32,
+    dead: &str,
+    struck_out: &mut Stage,
+    healing: &mut Healing,
+) {
+    if !nothing_is_left(desired, topology, shard) {
+        return;
+    }
+    if desired.data == Data::Kept && !desired.data_loss_accepted {
+        healing.waits.push(format!("every copy of shard {shard} came back without its data"));
+        return;
+    }
+    let note = format!("every copy of shard {shard} is gone: its slots are served again, without their keys");
+    healing.deeds.push(Deed::warning("DataLost", note));
+    let knowing = topology.members.values().filter(|member| member.knows(dead));
+    struck_out
+        .extend(knowing.map(|member| Command { at: member.place, order: Order::Forget(dead.to_owned()) }));
+}
+
+/// Every node the shard should have answers, and none of them has a key or a part of the cluster's history.
+fn nothing_is_left(desired: &Desired, topology: &Topology<'_>, shard: u32) -> bool {
+    let silent = topology.silent.iter().any(|place| place.0 == shard);
+    let complete = (0..=desired.replicas).all(|index| topology.members.contains_key(&(shard, index)));
+    let empty = topology.shard(shard).all(|member| {
+        !member.facts.has_keys && !member.is_replica() && topology.slots_of(member.id()).is_empty()
+    });
+    !silent && complete && empty
+}
+
+/// Slots without an owner go to the shard that had them, once all of its nodes are known to be empty.
+fn begin_anew(
+    desired: &Desired,
+    topology: &Topology<'_>,
+    status: &ValkeyClusterStatus,
+    deeds: &mut Vec<Deed>,
+) -> Option<Stage> {
+    let given_up = desired.data == Data::Volatile || desired.data_loss_accepted;
+    if !given_up || (topology.assigned() == 0 && !topology.silent.is_empty()) {
+        return None;
+    }
+    let unowned = topology.unowned();
+    let mut stage = Stage::new();
+    for shard in &status.shard_details {
+        let Ok(number) = u32::try_from(shard.index) else { continue };
+        let first: Place = (number, 0);
+        if topology.primary(number).is_some() || !nothing_is_left(desired, topology, number) {
+            continue;
+        }
+        let had: Vec<SlotRange> = shard.slots.split(',').filter_map(SlotRange::parse).collect();
+        let missing: Vec<SlotRange> = had.iter().flat_map(|range| cut(*range, unowned)).collect();
+        if !missing.is_empty() && topology.members.contains_key(&first) {
+            deeds.push(Deed::warning("SlotsServedAgain", format!("shard {number} begins anew, empty")));
+            stage.push(Command { at: first, order: Order::AddSlots(missing) });
+        }
+    }
+    (!stage.is_empty()).then_some(stage)
+}
+
+/// The parts of a range that lie in any of the others.
+fn cut(range: SlotRange, others: &[SlotRange]) -> Vec<SlotRange> {
+    others
+        .iter()
+        .filter_map(|other| SlotRange::new(range.start().max(other.start()), range.end().min(other.end())))
+        .collect()
+}

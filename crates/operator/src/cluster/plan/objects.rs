@@ -1,0 +1,66 @@
+//! The objects of a cluster that must be written: Secrets before the nodes whose pods mount them, names before the pods
+//! that have them.
+
+use api::cluster::{BudgetMode, PodDisruptionBudgetMode};
+
+use super::super::build::{self, NodeOrders};
+use super::super::observe::{Observed, ObservedNode};
+use super::super::users::Users;
+use super::super::validate::Desired;
+use super::Orders;
+use crate::objects::{Write, difference};
+
+/// Every write that is needed, in order.
+pub(super) fn writes(desired: &Desired, observed: &Observed, users: &Users, orders: &Orders) -> Vec<Write> {
+    let identity = &desired.identity;
+    let mut writes = Vec::new();
+    let passwords = build::passwords(identity, &users.passwords);
+    writes.extend(difference(passwords, observed.passwords.as_deref()));
+    if let Some(file) = &users.file {
+        writes.extend(difference(build::users_file(identity, &file.text), observed.users_file.as_deref()));
+    }
+    writes.extend(difference(build::headless_service(identity), observed.headless_service.as_deref()));
+    writes.extend(difference(build::client_service(identity), observed.client_service.as_deref()));
+    if wants_budget(desired) {
+        let budget = build::budget(identity, pods(desired, observed), orders.budget);
+        writes.extend(difference(budget, observed.budget.as_deref()));
+    }
+    for (shard, index) in desired.places() {
+        let there = observed.nodes.get(&(shard, index));
+        let orders = node_orders(there, orders, (shard, index));
+        let wanted = build::node(desired, shard, index, &orders);
+        writes.extend(difference(wanted, there.map(|node| node.node.as_ref())));
+    }
+    writes
+}
+
+/// What each node is told: what it was told before, unless something new is ordered.
+fn node_orders(there: Option<&ObservedNode>, orders: &Orders, place: (u32, u32)) -> NodeOrders {
+    let before = there.map(|node| &node.node.spec);
+    let zone_before = before.and_then(|spec| spec.config.get("availability-zone").cloned());
+    NodeOrders {
+        workload_revision: orders
+            .revisions
+            .get(&place)
+            .cloned()
+            .or_else(|| before.and_then(|spec| spec.workload_revision.clone())),
+        // While a pod is between two machines, the zone it was in stays.
+        zone: there.and_then(|node| node.pod.as_ref()).and_then(|pod| pod.zone.clone()).or(zone_before),
+    }
+}
+
+/// Whether the user wants a budget.
+pub(in super::super) fn wants_budget(desired: &Desired) -> bool {
+    let mode = desired.spec.pod_disruption_budget.as_ref().map(|settings| settings.mode);
+    mode.unwrap_or_default() == PodDisruptionBudgetMode::Cluster
+}
+
+/// Nodes that are leaving count for as long as they are there.
+fn pods(desired: &Desired, observed: &Observed) -> u32 {
+    u32::try_from(observed.nodes.len()).unwrap_or(u32::MAX).max(desired.node_count())
+}
+
+/// The budget while things are as they are.
+pub(super) fn budget_mode(every_shard_has_a_copy: bool) -> BudgetMode {
+    if every_shard_has_a_copy { BudgetMode::Normal } else { BudgetMode::Locked }
+}

@@ -1,0 +1,171 @@
+//! Other numbers of shards or replicas: slots move to where they belong, and nodes that are no longer wanted leave once
+//! nothing depends on them. Roles decide who leaves, never numbers: a live primary hands over first.
+
+use std::collections::BTreeSet;
+
+use valkey::Version;
+use valkey::cluster::{Direction, MigrationState};
+use valkey::slots::{self, Move, Owner};
+
+use super::super::command::{Command, Order, Stage};
+use super::super::topology::{Member, Place};
+use super::roll::Blocked;
+use super::shard_health::Health;
+use super::step::Step;
+
+/// How far a change of size is and what it does next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scale {
+    /// Something is to be done.
+    pub(super) needed: bool,
+    pub(super) progress: String,
+    pub(super) moves: Stage,
+    pub(super) step: Option<Step>,
+    pub(super) pending: Vec<String>,
+    pub(super) blocked: Option<Blocked>,
+    /// Nodes from which a move failed, with the server's words.
+    pub(super) failures: Vec<(String, String)>,
+}
+
+/// Decide what a change of size does next. `under_way` says that one was begun: slots are then moved until they are even.
+pub(super) fn scale(health: &Health<'_>, under_way: bool, in_flight: &BTreeSet<u32>) -> Scale {
+    let leaving = leaving(health);
+    let newcomers = newcomers(health);
+    let mut scale =
+        Scale { pending: leaving.iter().map(|member| health.name(*member)).collect(), ..Scale::default() };
+    if leaving.is_empty() && newcomers.is_empty() && !under_way {
+        return scale;
+    }
+    let Some(owners) = owners(health) else {
+        scale.needed = true;
+        "waiting for the new nodes".clone_into(&mut scale.progress);
+        return scale;
+    };
+    let leaving_shard_owns = owners.iter().any(|owner| !owner.keep && !owner.ranges.is_empty());
+    let needs_moves = under_way || leaving_shard_owns || !newcomers.is_empty();
+    let moves = if needs_moves { slots::balance(&owners) } else { Vec::new() };
+    if !moves.is_empty() {
+        scale.needed = true;
+        move_slots(health, moves, in_flight, &mut scale);
+        return scale;
+    }
+    if let Some(place) = leaving.first().copied() {
+        scale.needed = true;
+        scale.progress = format!("{} nodes are still to be removed", leaving.len());
+        remove(health, place, in_flight, &mut scale);
+    }
+    scale
+}
+
+/// Nodes that the spec no longer asks for, the furthest first, replicas before primaries.
+fn leaving(health: &Health<'_>) -> Vec<Place> {
+    let wanted: BTreeSet<Place> = health.desired.places().collect();
+    let mut leaving: Vec<Place> =
+        health.observed.nodes.keys().copied().filter(|place| !wanted.contains(place)).rev().collect();
+    let leads = |place: &Place| health.topology.leader(place.0).is_some_and(|leader| leader.place == *place);
+    leaving.sort_by_key(leads);
+    leaving
+}
+
+/// Shards that the spec asks for and that own nothing yet.
+fn newcomers(health: &Health<'_>) -> Vec<u32> {
+    (0..health.desired.shards).filter(|shard| health.topology.primary(*shard).is_none()).collect()
+}
+
+/// Who owns slots or should. `None` while somebody who should is not ready for it: slots go only to shards that have
+/// their copies, because what arrives there is as dear as what was there before.
+fn owners(health: &Health<'_>) -> Option<Vec<Owner>> {
+    let last = health.observed.nodes.keys().map(|place| place.0 + 1).max()?;
+    let mut owners = Vec::new();
+    for shard in 0..last.max(health.desired.shards) {
+        let keep = shard < health.desired.shards;
+        match health.topology.leader(shard) {
+            Some(leader) if !keep || health.is_whole(shard) => owners.push(Owner {
+                id: leader.id().to_owned(),
+                ranges: health.topology.slots_of(leader.id()).to_vec(),
+                keep,
+            }),
+            _ if keep => return None,
+            _ => {}
+        }
+    }
+    Some(owners)
+}
+
+/// Begin the first wave of moves, one job per pair of nodes, unless one runs already.
+fn move_slots(health: &Health<'_>, moves: Vec<Move>, in_flight: &BTreeSet<u32>, scale: &mut Scale) {
+    let left: u32 = moves.iter().map(|one| slots::count(&one.ranges)).sum();
+    scale.progress = format!("{left} slots are still to be moved");
+    let members: Vec<&Member<'_>> = health.topology.members.values().collect();
+    let too_old =
+        |member: &&&Member<'_>| !member.facts.version.is_some_and(Version::supports_atomic_slot_migration);
+    if let Some(old) = members.iter().find(too_old) {
+        let words =
+            format!("{} runs a release that cannot move slots at once; update the image first", old.name);
+        scale.blocked = Some(Blocked::OldRelease(words));
+        return;
+    }
+    if members.iter().any(|member| member.facts.migrations.iter().any(|one| one.state.is_running())) {
+        return;
+    }
+    let Some(wave) = slots::waves(moves).into_iter().next() else { return };
+    for one in wave {
+        let Some(from) = health.topology.member_of(&one.from) else { continue };
+        // A move that failed is tried again, but not at once.
+        if let Some(failed) = failed_export(from) {
+            scale.failures.push((from.name.to_owned(), failed.to_owned()));
+            if in_flight.contains(&from.place.0) {
+                continue;
+            }
+        }
+        scale
+            .moves
+            .push(Command { at: from.place, order: Order::Migrate { ranges: one.ranges, to: one.to } });
+    }
+}
+
+/// What the server says of a move from it that failed.
+fn failed_export<'a>(from: &'a Member<'_>) -> Option<&'a str> {
+    let exports = from.facts.migrations.iter().filter(|one| one.operation == Direction::Export);
+    exports.filter(|one| one.state == MigrationState::Failed).map(|one| one.message.as_str()).next()
+}
+
+/// Take one node away, or hand over first.
+fn remove(health: &Health<'_>, place: Place, in_flight: &BTreeSet<u32>, scale: &mut Scale) {
+    let shard = place.0;
+    let Some(node) = health.observed.nodes.get(&place) else { return };
+    let leads = health.topology.leader(shard).is_some_and(|leader| leader.place == place);
+    let owns =
+        health.topology.members.get(&place).is_some_and(|m| !health.topology.slots_of(m.id()).is_empty());
+    if shard < health.desired.shards && (leads || owns) {
+        if in_flight.contains(&shard) {
+            return;
+        }
+        let stays = |place: Place| place.1 <= health.desired.replicas;
+        if let Some(successor) = health.successor(shard, stays, |_| true) {
+            let (to, node) = (successor.place, successor.name.to_owned());
+            scale.step = Some(Step::HandOver { shard, to, node });
+        } else {
+            let words = format!(
+                "{} leads shard {shard}, and no node that stays is in sync to take over",
+                node.name()
+            );
+            scale.blocked = Some(Blocked::NoReplicaInSync(words));
+        }
+        return;
+    }
+    // A node that owns slots never goes, and neither does one whose shard would be left with too few copies.
+    let staying_are_well = shard >= health.desired.shards
+        || (0..=health.desired.replicas).all(|index| health.is_well((shard, index)));
+    if owns || !staying_are_well {
+        return;
+    }
+    let meta = &node.node.metadata;
+    if let (Some(uid), Some(resource_version)) = (&meta.uid, &meta.resource_version) {
+        scale.step = Some(Step::RemoveNode {
+            node: node.name().to_owned(),
+            uid: uid.clone(),
+            resource_version: resource_version.clone(),
+        });
+    }
+}

@@ -1,0 +1,134 @@
+//! Asking a server of a cluster what it is and whom it knows.
+
+use std::time::Duration;
+
+use secrecy::SecretString;
+use valkey::acl::{Listed, SystemUser};
+use valkey::client::Section;
+use valkey::cluster::{ClusterHealth, ClusterNodes, SlotMigration};
+use valkey::info::Replication;
+use valkey::{Connection, Deadlines, Error, Target, Tls, Version};
+
+/// What a server said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServerFacts {
+    /// Its identity in the cluster.
+    pub(super) id: String,
+    /// Changes with every start of the server.
+    pub(super) run_id: String,
+    pub(super) version: Option<Version>,
+    pub(super) nodes: ClusterNodes,
+    pub(super) health: ClusterHealth,
+    pub(super) replication: Option<Replication>,
+    pub(super) has_keys: bool,
+    /// Moves of slots it takes part in, those that ended among them; only asked for while slots move.
+    pub(super) migrations: Vec<SlotMigration>,
+    pub(super) users: Listed,
+    /// It did not take the password, and let us in without one.
+    pub(super) by_fallback: bool,
+}
+
+/// What is known of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum ServerView {
+    /// There is no pod with an address to ask.
+    #[default]
+    NotAsked,
+    /// It is reading its data.
+    Loading,
+    /// It wants other credentials.
+    NotAuthenticated(String),
+    /// It does not answer, or not as a member of a cluster.
+    Unreachable(String),
+    /// It answers.
+    Answering(Box<ServerFacts>),
+}
+
+impl ServerView {
+    pub(super) fn facts(&self) -> Option<&ServerFacts> {
+        match self {
+            Self::Answering(facts) => Some(facts),
+            _ => None,
+        }
+    }
+}
+
+/// How to get into the servers of a cluster.
+#[derive(Clone, Default)]
+pub(super) struct Keys {
+    pub(super) password: Option<SecretString>,
+    pub(super) tls: Option<Tls>,
+}
+
+impl Keys {
+    fn target(&self, address: &str, authenticated: bool) -> Target {
+        let deadlines = Deadlines { connect: Duration::from_millis(1500), command: Duration::from_secs(3) };
+        let mut target = Target::tcp(address, api::names::SERVER_PORT).with_deadlines(deadlines);
+        if let (Some(password), true) = (&self.password, authenticated) {
+            target = target.with_credentials(Some(SystemUser::Operator.name()), password.clone());
+        }
+        if let Some(tls) = &self.tls {
+            target = target.with_tls(tls.clone());
+        }
+        target
+    }
+
+    /// Open a connection; whether it was let in without a password that was refused. Only a refusal of the password
+    /// leads there, never a broken line.
+    pub(super) async fn open(&self, address: &str) -> Result<(Connection, bool), Error> {
+        match Connection::open(&self.target(address, true)).await {
+            Ok(connection) => Ok((connection, false)),
+            Err(error @ (Error::AuthRequired { .. } | Error::WrongPassword { .. })) => {
+                match Connection::open(&self.target(address, false)).await {
+                    // A server that wants a password lets everybody connect, and then do nothing.
+                    Ok(connection) if connection.ping().await.is_ok() => Ok((connection, true)),
+                    _ => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Ask a server, within the deadlines of the client.
+pub(super) async fn ask(keys: &Keys, address: &str, slots_move: bool) -> ServerView {
+    match facts(keys, address, slots_move).await {
+        Ok(Some(facts)) => ServerView::Answering(Box::new(facts)),
+        Ok(None) | Err(Error::Loading { .. }) => ServerView::Loading,
+        Err(error) if error.is_auth() => ServerView::NotAuthenticated(kit::telemetry::chain(&error)),
+        Err(error) => ServerView::Unreachable(kit::telemetry::chain(&error)),
+    }
+}
+
+async fn facts(keys: &Keys, address: &str, slots_move: bool) -> Result<Option<ServerFacts>, Error> {
+    let (connection, by_fallback) = keys.open(address).await?;
+    let sections = [Section::Server, Section::Replication, Section::Persistence, Section::Keyspace];
+    let (info, nodes, health, users) = futures::try_join!(
+        connection.info(&sections),
+        connection.cluster_nodes(),
+        connection.cluster_health(),
+        connection.acl_list(),
+    )?;
+    // A loading server answers these, but no command on data.
+    if info.loading() {
+        return Ok(None);
+    }
+    let Some(myself) = nodes.myself() else { return Ok(None) };
+    let server = info.server();
+    let mut migrations = Vec::new();
+    if slots_move && server.version.is_some_and(Version::supports_atomic_slot_migration) {
+        migrations = connection.cluster_slot_migrations().await?;
+    }
+    Ok(Some(ServerFacts {
+        id: myself.id.clone(),
+        run_id: server.run_id.unwrap_or_default(),
+        version: server.version,
+        health,
+        replication: info.replication(),
+        has_keys: info.fields().any(|(name, _)| name.starts_with("db")),
+        migrations,
+        users,
+        by_fallback,
+        nodes,
+    }))
+}

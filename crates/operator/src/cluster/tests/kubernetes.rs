@@ -1,0 +1,191 @@
+//! Kubernetes as far as a cluster sees it: what the API server makes of a write, and pods that come, start and become
+//! ready.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::{ValkeyNode, keys, names};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use valkey::acl::Listed;
+
+use super::super::observe::PodFacts;
+use super::super::topology::Place;
+use super::servers::Server;
+use super::world::{CLUSTER, World};
+use crate::objects::{Kind, Wanted, Write};
+
+/// Objects by kind and name, and the pods of the nodes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Kubernetes {
+    objects: BTreeMap<(&'static str, String), Value>,
+    pub(super) pods: BTreeMap<Place, Pod>,
+}
+
+/// A pod with what its kubelet keeps in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pod {
+    pub(super) facts: PodFacts,
+    /// The users file, as it was mounted last.
+    users_file: Option<String>,
+}
+
+impl Kubernetes {
+    pub(super) fn object(&self, kind: Kind, name: &str) -> Option<&Value> {
+        self.objects.get(&(kind.name(), name.to_owned()))
+    }
+
+    pub(super) fn names_of(&self, kind: Kind) -> Vec<&str> {
+        self.objects.keys().filter(|(of, _)| *of == kind.name()).map(|(_, name)| name.as_str()).collect()
+    }
+
+    pub(super) fn change(&mut self, kind: Kind, name: &str, change: impl FnOnce(&mut Value)) {
+        change(self.objects.get_mut(&(kind.name(), name.to_owned())).expect("should be there"));
+    }
+
+    pub(super) fn typed<K: DeserializeOwned>(&self, kind: Kind, name: &str) -> Option<Arc<K>> {
+        let object = self.object(kind, name)?.clone();
+        Some(Arc::new(serde_json::from_value(object).expect("should be an object of this kind")))
+    }
+
+    /// The nodes of the cluster.
+    pub(super) fn nodes(&self) -> BTreeMap<Place, Arc<ValkeyNode>> {
+        self.names_of(Kind::ValkeyNode)
+            .into_iter()
+            .map(|name| {
+                let node: Arc<ValkeyNode> = self.typed(Kind::ValkeyNode, name).expect("should be there");
+                let labels = node.metadata.labels.clone().unwrap_or_default();
+                let number = |key: &str| labels[key].parse().expect("should be a number");
+                ((number(keys::SHARD_INDEX), number(keys::NODE_INDEX)), node)
+            })
+            .collect()
+    }
+
+    /// What the kubelets mount, as soon as both Secrets are there.
+    fn users_file(&self) -> Option<String> {
+        self.object(Kind::Secret, &names::system_passwords_secret(CLUSTER))?;
+        let secret: Arc<k8s_openapi::api::core::v1::Secret> =
+            self.typed(Kind::Secret, &names::acl_secret(CLUSTER))?;
+        let file = secret.data.as_ref()?.get("users.acl")?;
+        Some(String::from_utf8(file.0.clone()).expect("should be text"))
+    }
+
+    /// What the API server makes of a write.
+    pub(super) fn perform(&mut self, write: &Write, version: u32) {
+        match write {
+            Write::Apply { wanted, .. } => self.apply(wanted, version),
+            Write::RemoveItems { kind, name, pointers, .. } => self.change(*kind, name, |object| {
+                for pointer in pointers {
+                    let (list, index) = pointer.rsplit_once('/').expect("should point into a list");
+                    let items = object.pointer_mut(list).and_then(Value::as_array_mut);
+                    items.expect("should be a list").remove(index.parse().expect("should be an index"));
+                }
+                object["metadata"]["resourceVersion"] = json!(version.to_string());
+            }),
+            Write::Merge { kind, name, .. } => panic!("nothing is merged into {} {name}", kind.name()),
+        }
+    }
+
+    /// Server-side apply: our fields as wanted; labels and annotations of others stay.
+    fn apply(&mut self, wanted: &Wanted, version: u32) {
+        let key = (wanted.kind.name(), wanted.name.clone());
+        let mut next = wanted.body.clone();
+        next["metadata"]["uid"] = json!(format!("uid-of-{}-{version}", wanted.name));
+        if let Some(there) = self.objects.get(&key) {
+            for field in ["uid", "creationTimestamp", "deletionTimestamp"] {
+                next["metadata"][field] = there["metadata"][field].clone();
+            }
+            for map in ["labels", "annotations"] {
+                let theirs = there["metadata"][map].as_object().cloned().unwrap_or_default();
+                let ours: &mut Map<String, Value> =
+                    next["metadata"][map].as_object_mut().expect("should have labels and annotations");
+                for (key, value) in theirs {
+                    ours.entry(key).or_insert(value);
+                }
+            }
+        }
+        next["metadata"]["resourceVersion"] = json!(version.to_string());
+        if wanted.kind == Kind::Service {
+            for (field, value) in
+                [("sessionAffinity", "None"), ("type", "ClusterIP"), ("clusterIP", "10.9.0.1")]
+            {
+                if next["spec"][field].is_null() {
+                    next["spec"][field] = json!(value);
+                }
+            }
+        }
+        self.objects.insert(key, next);
+    }
+}
+
+/// What controllers and kubelets do in a moment: a pod for each node, then an address and a server for each pod, and
+/// Secrets that have changed arrive.
+pub(super) fn tick(world: &mut World) {
+    let nodes = world.kubernetes.nodes();
+    let users_file = world.kubernetes.users_file();
+    world.kubernetes.pods.retain(|place, _| nodes.contains_key(place));
+    world.servers.retain(|place, _| nodes.contains_key(place));
+    for (place, node) in &nodes {
+        match world.kubernetes.pods.get(place).map(|pod| pod.facts.address.is_some()) {
+            None => {
+                let number = world.next_number();
+                world.kubernetes.pods.insert(*place, created(node.metadata.name.as_deref(), number));
+            }
+            Some(false) => start(world, *place, node, users_file.as_ref()),
+            Some(true) => load_users(world, *place, users_file.as_ref()),
+        }
+    }
+    for (place, pod) in &mut world.kubernetes.pods {
+        // Once it has known all slots, a pod stays ready.
+        pod.facts.ready |= world.servers.get(place).is_some_and(Server::knows_all_slots);
+    }
+}
+
+fn created(node: Option<&str>, number: u32) -> Pod {
+    let name = names::pod(node.expect("should have a name"));
+    Pod {
+        facts: PodFacts {
+            name,
+            uid: format!("uid-of-pod-{number}"),
+            resource_version: number.to_string(),
+            address: None,
+            ready: false,
+            terminating: false,
+            zone: Some("zone-a".to_owned()),
+        },
+        users_file: None,
+    }
+}
+
+/// Without its Secrets a pod does not start. A server that was there before starts again as who it was.
+fn start(world: &mut World, place: Place, node: &ValkeyNode, users_file: Option<&String>) {
+    let Some(users_file) = users_file else { return };
+    let number = world.next_number();
+    let address = format!("10.0.{}.{}", number / 256, number % 256);
+    let users = listed(users_file);
+    if let Some(server) = world.servers.get_mut(&place) {
+        server.restarted_at(number, &address);
+        server.users = users;
+    } else {
+        let host = &node.spec.config["cluster-announce-hostname"];
+        world.servers.insert(place, Server::born(number, &address, host, users));
+    }
+    let pod = world.kubernetes.pods.get_mut(&place).expect("should have a pod");
+    pod.facts.address = Some(address);
+    pod.users_file = Some(users_file.clone());
+}
+
+/// The agent has the server read the file when it has changed.
+fn load_users(world: &mut World, place: Place, users_file: Option<&String>) {
+    let pod = world.kubernetes.pods.get_mut(&place).expect("should have a pod");
+    if let (Some(users_file), Some(server)) = (users_file, world.servers.get_mut(&place))
+        && pod.users_file.as_ref() != Some(users_file)
+    {
+        pod.users_file = Some(users_file.clone());
+        server.users = listed(users_file);
+    }
+}
+
+fn listed(users_file: &str) -> Listed {
+    Listed::parse(&users_file.lines().map(str::to_owned).collect::<Vec<_>>())
+}

@@ -1,0 +1,21 @@
+//! Tests of the cluster controller: a simulated Kubernetes with simulated servers, then tables, properties and snapshots
+//! of the pure rooms.
+
+mod claims;
+mod convergence;
+mod crashes;
+mod kubernetes;
+mod servers;
+mod world;
+
+use crate::objects::Write;
+
+/// `verb Kind name` of a write.
+fn described(write: &Write) -> String {
+    match write {
+        Write::Apply { wanted, create: true, .. } => format!("create {} {}", wanted.kind.name(), wanted.name),
+        Write::Apply { wanted, create: false, .. } => format!("apply {} {}", wanted.kind.name(), wanted.name),
+        Write::Merge { kind, name, .. } => format!("merge {} {name}", kind.name()),
+        Write::RemoveItems { kind, name, .. } => format!("remove from {} {name}", kind.name()),
+    }
+}

@@ -1,0 +1,323 @@
+//! A cluster with everything around it, in memory: passes of the controller on one side, Kubernetes and servers that move
+//! by themselves on the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::cluster::ClusterPhase;
+use api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, names};
+use jiff::Timestamp;
+use secrecy::SecretString;
+use valkey::acl::{AclChange, Listed, SystemUser, User, difference};
+
+use super::super::act::Outcome;
+use super::super::command::Order;
+use super::super::observe::{Observed, ObservedNode, password_of};
+use super::super::plan::{self, Plan, was_formed};
+use super::super::server::ServerView;
+use super::super::status::{self, Seen};
+use super::super::topology::{Place, Topology};
+use super::super::users::{self, Users, passwords};
+use super::super::validate::{Desired, validate};
+use super::claims::Claims;
+use super::kubernetes::{self, Kubernetes};
+use super::servers::{self, Server, Servers};
+use crate::objects::Kind;
+use crate::settings::Settings;
+
+/// Every name is another one, so that two of them swapped are noticed.
+pub(super) const CLUSTER: &str = "gamma";
+pub(super) const NAMESPACE: &str = "team";
+/// What the tests put where a secret may be.
+pub(super) const SECRET: &str = "hunter2hunter2";
+
+/// A cluster of this spec (YAML).
+pub(super) fn cluster(spec: &str) -> ValkeyCluster {
+    let spec: ValkeyClusterSpec = serde_saphyr::from_str(spec).expect("should be a spec");
+    let mut cluster = ValkeyCluster::new(CLUSTER, spec);
+    cluster.metadata.namespace = Some(NAMESPACE.to_owned());
+    cluster.metadata.uid = Some("uid-of-gamma".to_owned());
+    cluster.metadata.generation = Some(1);
+    cluster
+}
+
+/// Point in time number `second`.
+pub(super) fn at(second: u32) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + i64::from(second)).expect("should be in range")
+}
+
+/// What a pass of the controller did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Objects written, as `Kind name`.
+    pub(super) written: Vec<String>,
+    /// Commands that servers took, as `COMMAND at shard-index`.
+    pub(super) obeyed: Vec<String>,
+    /// Commands that servers refused, with their words.
+    pub(super) refused: Vec<String>,
+    /// The status differs from the one before.
+    pub(super) news: bool,
+    /// It was cut off before its end.
+    pub(super) crashed: bool,
+}
+
+impl Passed {
+    pub(super) fn did_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A cluster, what there is of it, and a controller.
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    pub(super) cluster: ValkeyCluster,
+    pub(super) settings: Settings,
+    pub(super) kubernetes: Kubernetes,
+    pub(super) servers: Servers,
+    /// Which of the commands that may be given at the same time comes first.
+    pub(super) turn: usize,
+    /// What only this run of the controller knows.
+    remembered: BTreeMap<String, SecretString>,
+    /// Counts everything that must be new: versions, uids, addresses, moments.
+    clock: u32,
+}
+
+impl World {
+    /// Nothing but the cluster's spec exists.
+    pub(super) fn empty(spec: &str) -> Self {
+        Self {
+            cluster: cluster(spec),
+            settings: Settings::default(),
+            kubernetes: Kubernetes::default(),
+            servers: Servers::new(),
+            turn: 0,
+            remembered: BTreeMap::new(),
+            clock: 0,
+        }
+    }
+
+    /// A cluster that has come to rest.
+    pub(super) fn settled(spec: &str) -> Self {
+        let mut world = Self::empty(spec);
+        world.come_to_rest(32).unwrap_or_else(|| panic!("should come to rest: {:#?}", world.status()));
+        world
+    }
+
+    pub(super) fn status(&self) -> ValkeyClusterStatus {
+        self.cluster.status.clone().unwrap_or_default()
+    }
+
+    pub(super) fn phase(&self) -> Option<ClusterPhase> {
+        self.status().phase
+    }
+
+    pub(super) fn desired(&self) -> Desired {
+        validate(&self.cluster, &self.settings).expect("should be valid")
+    }
+
+    pub(super) fn next_number(&mut self) -> u32 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// Everybody but the controller does what they do by themselves.
+    pub(super) fn tick(&mut self) {
+        self.next_number();
+        kubernetes::tick(self);
+        servers::tick(&mut self.servers);
+    }
+
+    /// What the controller sees.
+    pub(super) fn observe(&self) -> Observed {
+        let kubernetes = &self.kubernetes;
+        let passwords: Option<std::sync::Arc<k8s_openapi::api::core::v1::Secret>> =
+            kubernetes.typed(Kind::Secret, &names::system_passwords_secret(CLUSTER));
+        let password =
+            passwords.as_deref().and_then(|secret| password_of(secret, SystemUser::Operator.name()));
+        let nodes = kubernetes.nodes().into_iter().map(|(place, node)| {
+            let pod = kubernetes.pods.get(&place).map(|pod| pod.facts.clone());
+            let address = pod.as_ref().and_then(|pod| pod.address.as_ref());
+            let server = match (address, self.servers.get(&place)) {
+                (None, _) => ServerView::NotAsked,
+                (Some(_), None) => ServerView::Unreachable("connection refused".to_owned()),
+                (Some(_), Some(server)) if lets_in(server, password.as_ref()) => {
+                    ServerView::Answering(Box::new(server.facts(&self.servers)))
+                }
+                (Some(_), Some(_)) => ServerView::NotAuthenticated("WRONGPASS".to_owned()),
+            };
+            (place, ObservedNode { shard: place.0, index: place.1, node, pod, server })
+        });
+        Observed {
+            nodes: nodes.collect(),
+            headless_service: kubernetes.typed(Kind::Service, &names::cluster_service(CLUSTER)),
+            client_service: kubernetes.typed(Kind::Service, &names::cluster_client_service(CLUSTER)),
+            budget: kubernetes.typed(Kind::PodDisruptionBudget, &names::cluster_budget(CLUSTER)),
+            passwords,
+            users_file: kubernetes.typed(Kind::Secret, &names::acl_secret(CLUSTER)),
+            collisions: Vec::new(),
+        }
+    }
+
+    /// The users, where a server that answers finds nothing wrong with any.
+    pub(super) fn users(&mut self, desired: &Desired, observed: &Observed) -> Users {
+        let before = std::mem::take(&mut self.remembered);
+        let passwords = passwords::choose(desired, observed, &before, || {
+            SecretString::from(format!("{SECRET}-{}", self.next_number()))
+        });
+        self.remembered = passwords.clone();
+        let answers = observed.nodes.values().any(|node| node.server.facts().is_some());
+        users::assemble(desired, observed, passwords, answers.then(Vec::new), Vec::new())
+    }
+
+    /// A pass of the controller.
+    pub(super) fn pass(&mut self) -> Passed {
+        self.pass_until(usize::MAX)
+    }
+
+    /// A pass that ends after so many of its deeds, the writing of the status among them, because the controller dies.
+    pub(super) fn pass_until(&mut self, deeds: usize) -> Passed {
+        let before = self.status();
+        let desired = self.desired();
+        let observed = self.observe();
+        let users = self.users(&desired, &observed);
+        let topology = Topology::of(&observed, NAMESPACE);
+        let plan = plan::plan(&desired, &observed, &topology, &users, &before, &BTreeSet::new());
+        assert_slots_are_handed_out_once(&plan, &before);
+        let mut left = deeds;
+        let mut passed = Passed::default();
+        if !self.act(&plan, &mut left, &mut passed) || left == 0 {
+            self.remembered.clear();
+            return Passed { crashed: true, ..passed };
+        }
+        let outcome = Outcome {
+            written: passed.written.clone(),
+            refused: passed.refused.clone(),
+            commands: passed.obeyed.len(),
+            ..Outcome::default()
+        };
+        let seen = Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
+        let after = status::status(&seen, &plan, &outcome, &before, at(self.next_number()));
+        passed.news = after != before;
+        self.cluster.status = Some(after);
+        passed
+    }
+
+    /// Whether it came to the end of the plan.
+    fn act(&mut self, plan: &Plan, left: &mut usize, passed: &mut Passed) -> bool {
+        let mut may_go_on = || {
+            let go_on = *left > 0;
+            *left = left.saturating_sub(1);
+            go_on
+        };
+        for write in &plan.writes {
+            if !may_go_on() {
+                return false;
+            }
+            let version = self.next_number();
+            self.kubernetes.perform(write, version);
+            passed.written.push(super::described(write));
+        }
+        for (place, changes) in &plan.users {
+            if !may_go_on() {
+                return false;
+            }
+            let server = self.servers.get_mut(place).expect("should have answered");
+            for change in changes {
+                change_users(&mut server.users, change);
+            }
+            passed.obeyed.push(format!("ACL at {}-{}", place.0, place.1));
+        }
+        for stage in &plan.stages {
+            let mut stage = stage.clone();
+            let first = self.turn % stage.len();
+            stage.rotate_left(first);
+            let refused = passed.refused.len();
+            for command in &stage {
+                if !may_go_on() {
+                    return false;
+                }
+                let told = format!("{} at {}-{}", command.order.name(), command.at.0, command.at.1);
+                let server = self.servers.get_mut(&command.at).expect("should have answered");
+                match server.obey(&command.order) {
+                    Ok(()) => passed.obeyed.push(told),
+                    Err(words) => passed.refused.push(format!("{told}: {words}")),
+                }
+            }
+            if passed.refused.len() > refused {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Passes until nothing is left to do and nothing moves, as many as are needed; `None` if that takes too many.
+    pub(super) fn come_to_rest(&mut self, at_most: usize) -> Option<usize> {
+        (0..at_most).find(|_| {
+            self.pass();
+            self.tick();
+            self.is_at_rest()
+        })
+    }
+
+    /// A pass would do nothing, and reports that all is well.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.phase() == Some(ClusterPhase::Ready) && self.clone().pass().did_nothing()
+    }
+
+    /// The pod of a node is made anew, and its server keeps its data and its identity.
+    pub(super) fn replace_pod(&mut self, place: Place) {
+        self.kubernetes.pods.remove(&place).expect("should have a pod");
+    }
+
+    /// The pod of a node is made anew, and its server has lost everything.
+    pub(super) fn lose(&mut self, place: Place) {
+        self.replace_pod(place);
+        self.servers.remove(&place).expect("should have a server");
+    }
+
+    /// A server runs at another address from one moment to the next.
+    pub(super) fn move_to(&mut self, place: Place, address: &str) {
+        let number = self.next_number();
+        let pod = self.kubernetes.pods.get_mut(&place).expect("should have a pod");
+        pod.facts.address = Some(address.to_owned());
+        self.servers.get_mut(&place).expect("should have a server").restarted_at(number, address);
+    }
+
+    pub(super) fn assert_no_slot_is_owned_twice(&self) {
+        let mut taken = Claims::default();
+        for (place, server) in &self.servers {
+            for range in server.slots() {
+                assert!(!taken.is_claimed(range), "{range} of {place:?} is owned twice: {taken:#?}");
+                taken.give(range, Some(&server.id));
+            }
+        }
+    }
+
+    /// The member at a place, while it is there.
+    pub(super) fn server(&self, place: Place) -> &Server {
+        self.servers.get(&place).expect("should have a server")
+    }
+}
+
+/// Slots are handed out to make a cluster, and never again, unless the last copy of them is known to be gone.
+fn assert_slots_are_handed_out_once(plan: &Plan, before: &ValkeyClusterStatus) {
+    let hands_out = plan.stages.iter().flatten().any(|command| matches!(command.order, Order::AddSlots(_)));
+    let given_up = plan.deeds.iter().any(|deed| deed.reason == "SlotsServedAgain");
+    assert!(!(was_formed(before) && hands_out) || given_up, "should leave slots alone: {:#?}", plan.stages);
+}
+
+fn lets_in(server: &Server, password: Option<&SecretString>) -> bool {
+    let operator = User::system(SystemUser::Operator, password.cloned().as_slice());
+    let is_different = |change: &AclChange| matches!(change, AclChange::Set { .. });
+    !difference(&[operator], &server.users).iter().any(is_different)
+}
+
+fn change_users(users: &mut Listed, change: &AclChange) {
+    match change {
+        AclChange::Set { name, rules } => {
+            let words: Vec<&str> = rules.words().filter(|word| *word != "reset").collect();
+            let line = format!("user {name} {}", words.join(" "));
+            users.users.extend(Listed::parse(&[line]).users);
+        }
+        AclChange::Delete { name } => drop(users.users.remove(name)),
+    }
+}
