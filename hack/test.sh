@@ -23,6 +23,8 @@ if [[ "$LOCAL_CLUSTER" == true ]]; then
   make images >/dev/null
   step "units, properties, rules, real valkey-server processes"
   tests --quiet --workspace --exclude e2e
+  step "the witness and the invariants, on real servers"
+  tests --quiet -p e2e --lib --test witness
 fi
 step "a Kubernetes to test on"
 require_cluster
@@ -30,6 +32,8 @@ step "installing the operator"
 hack/deploy.sh
 step "the whole system, several nodes side by side"
 tests --quiet -p e2e --test nodes -- --test-threads 4
+step "the whole system, clusters side by side"
+tests --quiet -p e2e --test clusters -- --test-threads 2
 if [[ "$LOCAL_CLUSTER" == true ]]; then
   step "the whole system, one disturbance after the other"
   tests --quiet -p e2e --test disturbances -- --test-threads 1

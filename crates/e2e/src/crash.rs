@@ -50,8 +50,13 @@ impl Operator {
             runtime.block_on(async {
                 let client = client(&kubeconfig, layer).await;
                 let (metrics, _) = Metrics::new();
-                let run =
-                    valkey_operator::run_node_controller(client, Some(namespace), metrics, stopping.clone());
+                let run = valkey_operator::run_controllers(
+                    client,
+                    Some(namespace),
+                    valkey_operator::Settings::default(),
+                    metrics,
+                    stopping.clone(),
+                );
                 tokio::select! {
                     () = run => {}
                     () = dying.cancelled() => {}

@@ -1,131 +1,177 @@
-//! Faults that can befall a node on the local cluster, each applied and mended, under the witness.
+//! Faults by name: put in place on pods of any kind, and mended. What is tested is *fault × invariants*.
+//!
+//! All but the deletions and the absence of the operator need the local cluster.
 
-use std::time::{Duration, Instant};
+mod in_place;
+pub mod node;
 
-use devcluster::faults::{ContainerGroup, Fault, Fill, Freeze};
-use jiff::Timestamp;
+use std::panic::AssertUnwindSafe;
+
+use devcluster::faults::{ContainerGroup, Fault as Machinery, Fill, Freeze, Partition, Side};
+use devcluster::layout::HOST_ADDRESS;
+use futures::FutureExt as _;
+pub use in_place::InPlace;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use serde_json::json;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+pub use node::{NodeFault, befall, victim};
 
 use crate::objects::uid;
-use crate::witness::{Verdict, Witness};
-use crate::{World, wait};
+use crate::{World, operator};
 
-/// How long a fault that does not end by itself stays.
-const STAYS: Duration = Duration::from_secs(5);
-/// How long a machine may take to come back.
-const MACHINE: Duration = Duration::from_mins(2);
+/// The container the server runs in.
+pub const SERVER: &str = "valkey";
 
-/// A fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeFault {
-    /// The server's process is killed.
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Fault {
+    /// The servers' processes are killed (SIGKILL); the kubelet starts their containers again.
     ServerKilled,
-    /// The server's container stands still for a while.
+    /// The servers' containers stand still: connections stay open, nobody answers.
     ServerFrozen,
-    /// The pod is deleted.
+    /// The pods are deleted, all at once, and have their time to end.
     PodDeleted,
-    /// The machine loses its power and comes back.
+    /// The pods are deleted, all at once, without any time to end.
+    PodForceDeleted,
+    /// The machines under the pods lose their power. Mended, they start with the disks they had.
     MachineLost,
-    /// The volume has no free block for a while.
+    /// The pods and everything else lose each other: other pods, other machines, clients, the API server. The kubelets
+    /// under the pods keep them, so nobody restarts anything.
+    Isolated,
+    /// The pods and the other pods of the namespace lose each other; clients on this machine reach all of them.
+    PeersLost,
+    /// The volumes of the pods have no free block.
     DiskFull,
+    /// No operator runs.
+    OperatorAway,
 }
 
-impl NodeFault {
-    /// Every fault, with how often the campaign repeats it.
-    pub const CAMPAIGN: [(Self, u32); 5] = [
-        (Self::ServerKilled, 10),
-        (Self::ServerFrozen, 5),
-        (Self::PodDeleted, 5),
-        (Self::MachineLost, 3),
-        (Self::DiskFull, 3),
-    ];
-}
+impl Fault {
+    /// Whether there is something to mend; the others are over as soon as they happened.
+    pub const fn stays(self) -> bool {
+        !matches!(self, Self::ServerKilled | Self::PodDeleted | Self::PodForceDeleted)
+    }
 
-/// Make the node that faults befall: every acknowledged write is on its disk.
-pub async fn victim(world: &World, name: &str) {
-    let config = json!({"appendonly": "yes", "appendfsync": "always"});
-    world.ready_node(name, json!({"persistence": {"size": "64Mi"}, "config": config})).await;
-}
+    /// Lets it befall the pods, all of them at once.
+    pub async fn begin(self, world: &World, pods: &[Pod]) -> InPlace {
+        match self {
+            Self::ServerKilled => {
+                // First all are found, so that they go down together.
+                let groups: Vec<_> = pods.iter().map(server_group).collect();
+                for group in &groups {
+                    group.main_process().expect("should run").kill().expect("should be killed");
+                }
+                InPlace::Nothing
+            }
+            Self::ServerFrozen => machinery(
+                world,
+                pods.iter().map(|pod| Machinery::Freeze(Freeze { group: server_group(pod).folder })),
+            ),
+            Self::PodDeleted => delete(world, pods, None).await,
+            Self::PodForceDeleted => delete(world, pods, Some(0)).await,
+            Self::MachineLost => InPlace::switch_off(world, &machines(pods)).await,
+            Self::Isolated => {
+                let peers = peers(world, pods).await;
+                let cut =
+                    |pod| partition(world, pod, [everything_elsewhere(world, pod), peers.clone()].concat());
+                machinery(world, pods.iter().map(cut))
+            }
+            Self::PeersLost => {
+                let peers = peers(world, pods).await;
+                machinery(world, pods.iter().map(|pod| partition(world, pod, peers.clone())))
+            }
+            Self::DiskFull => {
+                let mut fills = Vec::new();
+                for pod in pods {
+                    fills.push(Machinery::Fill(fill(world, pod).await));
+                }
+                machinery(world, fills)
+            }
+            Self::OperatorAway => {
+                operator::scale(&world.client, 0).await;
+                InPlace::OperatorAway
+            }
+        }
+    }
 
-/// Let a fault befall a node, mend it, and wait until the node is ready again. Returns what the witness saw and how
-/// long the node took from the mending to being ready.
-pub async fn befall(world: &World, name: &str, fault: NodeFault) -> (Verdict, Duration) {
-    let witness = Witness::start(world.server(name).await, &format!("{fault:?}")).await;
-    apply_and_mend(world, name, fault).await;
-    let mended = Instant::now();
-    world.wait_ready(name).await;
-    let took = mended.elapsed();
-    let target = world.server(name).await;
-    world.connect(name).await;
-    (witness.verdict(&target).await, took)
-}
-
-async fn apply_and_mend(world: &World, name: &str, fault: NodeFault) {
-    let pod = world.pod_of(name).await;
-    let faults = world.local().faults().expect("should be able to break things");
-    match fault {
-        NodeFault::ServerKilled => {
-            let group = ContainerGroup::of(&pod, "valkey").expect("should find the container");
-            group.main_process().expect("should run").kill().expect("should be killed");
-            restarted(world, &pod).await;
-        }
-        NodeFault::ServerFrozen => {
-            let group = ContainerGroup::of(&pod, "valkey").expect("should find the container");
-            let frozen = faults.begin(Fault::Freeze(Freeze { group: group.folder })).expect("should freeze");
-            tokio::time::sleep(STAYS).await;
-            frozen.heal().expect("should thaw");
-        }
-        NodeFault::PodDeleted => {
-            let name = pod.metadata.name.clone().expect("should have a name");
-            world.delete::<Pod>(&name).await;
-            wait::until("another pod is there", MACHINE, async || match world.find::<Pod>(&name).await {
-                Some(now) if uid(&now) != uid(&pod) => Ok(()),
-                other => Err(other.is_some()),
-            })
-            .await;
-        }
-        NodeFault::MachineLost => {
-            let machine = pod.spec.and_then(|spec| spec.node_name).expect("should be somewhere");
-            let node = world.local().node(&machine).expect("should know the machine");
-            node.power_off().await.expect("should switch off");
-            tokio::time::sleep(STAYS).await;
-            let since = Timestamp::now();
-            node.power_on().await.expect("should switch on");
-            world.local().wait_for_nodes(&[node], since, MACHINE).await.expect("should come back");
-            restarted_or_not_ready(world, name).await;
-        }
-        NodeFault::DiskFull => {
-            let claim = world.get::<PersistentVolumeClaim>(&api::names::data_claim(name)).await;
-            let volume = claim.spec.and_then(|spec| spec.volume_name).expect("should be bound");
-            let mount = world.local().disks().expect("should know the disks").mount_point(&volume);
-            let full = faults.begin(Fault::Fill(Fill { mount })).expect("should fill");
-            tokio::time::sleep(STAYS).await;
-            full.heal().expect("should free");
-        }
+    /// Does something while the fault is in place, and mends it whatever happens.
+    pub async fn during<T>(self, world: &World, pods: &[Pod], work: impl Future<Output = T>) -> T {
+        let in_place = self.begin(world, pods).await;
+        let result = AssertUnwindSafe(work).catch_unwind().await;
+        in_place.mend(world).await;
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-async fn restarted(world: &World, before: &Pod) {
-    let count = |pod: &Pod| {
-        let status = pod.status.as_ref();
-        status
-            .and_then(|status| status.container_statuses.as_ref()?.first().map(|one| one.restart_count))
-            .unwrap_or(0)
-    };
-    let name = before.metadata.name.clone().expect("should have a name");
-    wait::until("the container is started again", MACHINE, async || {
-        let now = count(&world.get::<Pod>(&name).await);
-        if now > count(before) { Ok(()) } else { Err(now) }
-    })
-    .await;
+fn machinery(world: &World, faults: impl IntoIterator<Item = Machinery>) -> InPlace {
+    let record = world.local().faults().expect("should be able to break things");
+    let begin = |fault| record.begin(fault).expect("should break");
+    InPlace::Machinery(faults.into_iter().map(begin).collect())
 }
 
-/// A machine that comes back starts its pods anew: the node must have been seen as not ready.
-async fn restarted_or_not_ready(world: &World, name: &str) {
-    wait::until("the loss is seen", MACHINE, async || {
-        let status = world.status(name).await;
-        if status.ready { Err("ready") } else { Ok(()) }
-    })
-    .await;
+fn server_group(pod: &Pod) -> ContainerGroup {
+    ContainerGroup::of(pod, SERVER).expect("should find the container")
+}
+
+/// The machines under the pods, each once.
+pub fn machines(pods: &[Pod]) -> Vec<String> {
+    let mut machines: Vec<String> = pods.iter().map(machine).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    machines
+}
+
+fn machine(pod: &Pod) -> String {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).expect("should be on a machine")
+}
+
+async fn delete(world: &World, pods: &[Pod], grace_period_seconds: Option<u32>) -> InPlace {
+    let api = world.api::<Pod>();
+    let deletions = pods.iter().map(|pod| {
+        // These pods and not those that replace them meanwhile.
+        let preconditions = Some(Preconditions { uid: Some(uid(pod)), resource_version: None });
+        let params = DeleteParams { grace_period_seconds, preconditions, ..DeleteParams::default() };
+        let (api, name) = (api.clone(), pod.name_any());
+        async move { api.delete(&name, &params).await.map(drop) }
+    });
+    for deleted in futures::future::join_all(deletions).await {
+        deleted.expect("should be deleted");
+    }
+    InPlace::Nothing
+}
+
+fn address(pod: &Pod) -> Option<String> {
+    pod.status.as_ref()?.pod_ip.clone()
+}
+
+/// The addresses of all other pods of the namespace. Pods that share the fate keep each other.
+async fn peers(world: &World, pods: &[Pod]) -> Vec<String> {
+    let together: Vec<_> = pods.iter().map(uid).collect();
+    let all = world.api::<Pod>().list(&ListParams::default()).await.expect("should list pods");
+    all.iter().filter(|pod| !together.contains(&uid(*pod))).filter_map(address).collect()
+}
+
+/// The other machines with their pods, and this one, where the API server and the clients of tests are.
+fn everything_elsewhere(world: &World, pod: &Pod) -> Vec<String> {
+    let nodes = world.local().nodes();
+    let others = nodes.iter().filter(|node| node.name() != machine(pod));
+    let others = others.flat_map(|node| Side::from(node.layout()).addresses);
+    others.chain([HOST_ADDRESS.to_string()]).collect()
+}
+
+fn partition(world: &World, pod: &Pod, addresses: Vec<String>) -> Machinery {
+    let node = world.local().node(&machine(pod)).expect("should know the machine");
+    let pod = Side::of_pod(node.layout(), &address(pod).expect("should have an address"));
+    let others = Side { addresses, ..pod.clone() };
+    Machinery::Partition(Partition::both_ways(&pod, &[others]))
+}
+
+async fn fill(world: &World, pod: &Pod) -> Fill {
+    let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref());
+    let mut claims = volumes.into_iter().flatten().filter_map(|one| one.persistent_volume_claim.as_ref());
+    let claim = claims.next().expect("should have a claim");
+    let claim = world.get::<PersistentVolumeClaim>(&claim.claim_name).await;
+    let volume = claim.spec.and_then(|spec| spec.volume_name).expect("should be bound");
+    Fill { mount: world.local().disks().expect("should know the disks").mount_point(&volume) }
 }

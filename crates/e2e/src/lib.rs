@@ -1,11 +1,14 @@
-//! What whole-system tests are made of: a world to work in, ways to wait, and the witness that checks what servers
-//! acknowledged. Everything here ends a test by a panic that says what was wrong: it is test code throughout.
+//! What whole-system tests are made of: a world to work in, ways to wait, faults, invariants, and the witness that checks
+//! what servers acknowledged. Everything here ends a test by a panic that says what was wrong: it is test code throughout.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on must end")]
 
+pub mod access;
 pub mod bench;
+pub mod clusters;
 pub mod crash;
 pub mod creation;
 pub mod faults;
+pub mod invariants;
 pub mod nodes;
 pub mod objects;
 pub mod operator;

@@ -127,6 +127,15 @@ impl World {
             })
             .collect()
     }
+
+    /// Wait until an event about an object begins like this. Events are told after the status is written.
+    pub async fn wait_event(&self, name: &str, begins: &str) {
+        wait::until(&format!("an event {begins:?} about {name}"), Duration::from_secs(10), async || {
+            let events = self.events_about(name).await;
+            if events.iter().any(|event| event.starts_with(begins)) { Ok(()) } else { Err(events) }
+        })
+        .await;
+    }
 }
 
 /// Status, reason and message of a condition.

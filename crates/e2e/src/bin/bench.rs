@@ -1,6 +1,6 @@
 //! Prints what the operator costs and how quick it is, with the machine it was measured on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use e2e::World;
@@ -69,14 +69,18 @@ fn machine() -> String {
 
 fn sizes() {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let program = target.join("x86_64-unknown-linux-gnu/release/valkey-operator");
-    let megabytes = |bytes: u64| f64::from(u32::try_from(bytes / 1000).unwrap_or(u32::MAX)) / 1000.0;
+    let program = |name: &str| target.join("x86_64-unknown-linux-gnu/release").join(name);
+    let (operator, agent) = (program("valkey-operator"), program("valkey-agent"));
+    let megabytes =
+        |path: &Path| f64::from(u32::try_from(footprint::bytes(path) / 1000).unwrap_or(u32::MAX)) / 1000.0;
     let cache = devcluster::cache::folder().expect("there should be a cache");
-    let image = devcluster::images::from_binary(&cache, "valkey-operator:dev", &program, "/valkey-operator")
-        .expect("the operator should be built: run `make build`");
+    let programs = [(operator.as_path(), "/valkey-operator"), (agent.as_path(), "/valkey-agent")];
+    let image = devcluster::images::from_programs(&cache, "valkey-operator:dev", &programs)
+        .expect("the programs should be built: run `make build`");
     println!(
-        "operator: program {:.1} MB, image {:.1} MB (goal: 25)",
-        megabytes(footprint::bytes(&program)),
-        megabytes(footprint::bytes(&image.path)),
+        "programs: operator {:.1} MB, agent {:.1} MB (goal: 6), image of both {:.1} MB (goal: 25)",
+        megabytes(&operator),
+        megabytes(&agent),
+        megabytes(&image.path),
     );
 }

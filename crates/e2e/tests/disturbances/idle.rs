@@ -1,17 +1,21 @@
 //! Idle means idle.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use api::ValkeyNode;
+use api::{ValkeyCluster, ValkeyNode};
 use e2e::objects::Kind;
-use e2e::{World, world};
+use e2e::{World, wait, world};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use serde_json::json;
+
+/// Things that happen now and then would happen in this time.
+const QUIET: Duration = Duration::from_secs(15);
 
 async fn versions<K: Kind>(world: &World, into: &mut BTreeMap<String, String>) {
     for object in world.api::<K>().list(&ListParams::default()).await.expect("should list") {
@@ -22,6 +26,7 @@ async fn versions<K: Kind>(world: &World, into: &mut BTreeMap<String, String>) {
 
 async fn all_versions(world: &World) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
+    versions::<ValkeyCluster>(world, &mut all).await;
     versions::<ValkeyNode>(world, &mut all).await;
     versions::<StatefulSet>(world, &mut all).await;
     versions::<Deployment>(world, &mut all).await;
@@ -29,7 +34,50 @@ async fn all_versions(world: &World) -> BTreeMap<String, String> {
     versions::<Service>(world, &mut all).await;
     versions::<ConfigMap>(world, &mut all).await;
     versions::<PersistentVolumeClaim>(world, &mut all).await;
+    versions::<Secret>(world, &mut all).await;
+    versions::<PodDisruptionBudget>(world, &mut all).await;
     versions::<Event>(world, &mut all).await;
+    all
+}
+
+/// Watches for a minute, once everything stands still.
+async fn nothing_is_written(world: &World, of: &str) {
+    wait::until("objects stand still", Duration::from_mins(2), async || {
+        let before = all_versions(world).await;
+        tokio::time::sleep(QUIET).await;
+        let after = all_versions(world).await;
+        if before == after { Ok(()) } else { Err(moved(&before, &after)) }
+    })
+    .await;
+    let before = all_versions(world).await;
+    let since = Timestamp::now();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let after = all_versions(world).await;
+    assert_eq!(after, before, "an object moved by itself");
+    let calls = world.local().audit_since(since).expect("should read the audit log");
+    let ours: Vec<_> = calls.iter().filter(|call| call.user.contains(e2e::operator::NAMESPACE)).collect();
+    let writes: Vec<_> = ours.iter().filter(|call| call.resource != "leases").collect();
+    assert!(writes.is_empty(), "the operator wrote while nothing happened: {writes:#?}");
+    eprintln!("idle for 60 s with {of}: {} renewals of the Lease and nothing else", ours.len());
+    assert!((4..=13).contains(&ours.len()), "the Lease is renewed every 5 s: {}", ours.len());
+}
+
+fn moved(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
+    let names = after.iter().filter(|(name, version)| before.get(*name) != Some(version));
+    names.map(|(name, _)| name.clone()).collect()
+}
+
+/// How often each command was run on the servers of a cluster, over all of them.
+async fn commands(world: &World, cluster: &str) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for server in world.cluster_servers(cluster).await {
+        let info = server.open().await.expect("should answer").info_all().await.expect("should answer");
+        for (name, figures) in info.fields() {
+            let Some(command) = name.strip_prefix("cmdstat_") else { continue };
+            let calls = figures.split(',').find_map(|figure| figure.strip_prefix("calls=")?.parse().ok());
+            *all.entry(command.to_owned()).or_default() += calls.unwrap_or(0);
+        }
+    }
     all
 }
 
@@ -47,17 +95,34 @@ async fn idle_means_no_writes() {
         for number in 0..10 {
             world.wait_ready(&format!("n{number}")).await;
         }
-        tokio::time::sleep(Duration::from_secs(25)).await;
-        let before = all_versions(world).await;
-        let since = Timestamp::now();
-        tokio::time::sleep(Duration::from_mins(1)).await;
-        assert_eq!(all_versions(world).await, before, "an object moved by itself");
-        let calls = world.local().audit_since(since).expect("should read the audit log");
-        let ours: Vec<_> = calls.iter().filter(|call| call.user.contains(e2e::operator::NAMESPACE)).collect();
-        let writes: Vec<_> = ours.iter().filter(|call| call.resource != "leases").collect();
-        assert!(writes.is_empty(), "the operator wrote while nothing happened: {writes:#?}");
-        eprintln!("idle for 60 s with 10 nodes: {} renewals of the Lease and nothing else", ours.len());
-        assert!((4..=13).contains(&ours.len()), "the Lease is renewed every 5 s: {}", ours.len());
+        nothing_is_written(world, "10 nodes").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn idle_clusters_are_left_alone() {
+    world::run("idle-clusters", async |world| {
+        world.cluster("big", json!({"shards": 3, "replicas": 1, "persistence": {"size": "32Mi"}})).await;
+        for number in 0..4 {
+            world.cluster(&format!("c{number}"), json!({"shards": 1, "replicas": 0})).await;
+        }
+        for name in ["big", "c0", "c1", "c2", "c3"] {
+            world.wait_cluster_ready(name).await;
+        }
+        let before = commands(world, "big").await;
+        let begun = Instant::now();
+        nothing_is_written(world, "5 clusters").await;
+        let minutes = begun.elapsed().as_secs_f64() / 60.0;
+        let after = commands(world, "big").await;
+        eprintln!("commands a minute, over the 6 servers of a cluster:");
+        for (command, calls) in after {
+            let more = calls - before.get(&command).copied().unwrap_or(0);
+            let rate = f64::from(u32::try_from(more).unwrap_or(u32::MAX)) / minutes;
+            if more > 0 {
+                eprintln!("  {rate:7.1} {command}");
+            }
+        }
     })
     .await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::witness::Witness;
+use e2e::witness::single::Witness;
 use e2e::{operator, world};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;

@@ -1,28 +1,27 @@
 //! What the API server itself accepts and refuses, and that the shipped examples are among the former.
 
-use api::ValkeyNode;
 use api::cases::{self, Case};
+use api::{ValkeyCluster, ValkeyNode};
 use e2e::{World, world};
-use kube::api::{DeleteParams, PostParams};
-use serde_json::{Value, json};
-
-fn object(case: &Case, spec: &Value) -> Value {
-    json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyNode", "metadata": {"name": case.object_name}, "spec": spec})
-}
+use kube::api::{ApiResource, DeleteParams, PostParams};
+use serde_json::Value;
 
 /// Send the spec as a user would have written it: not through our own types.
 async fn verdict(world: &World, case: &Case) -> Result<(), String> {
-    let resource = kube::core::ApiResource::erase::<ValkeyNode>(&());
+    let resource = match case.kind {
+        "ValkeyNode" => ApiResource::erase::<ValkeyNode>(&()),
+        _ => ApiResource::erase::<ValkeyCluster>(&()),
+    };
     let api: kube::Api<kube::core::DynamicObject> =
         kube::Api::namespaced_with(world.client.clone(), &world.namespace, &resource);
     let parse = |value: Value| serde_json::from_value(value).expect("should be an object");
     let rehearsal = PostParams { dry_run: true, ..PostParams::default() };
     let result = match &case.before {
-        None => api.create(&rehearsal, &parse(object(case, &case.spec))).await.map(drop),
+        None => api.create(&rehearsal, &parse(case.object(&case.spec))).await.map(drop),
         Some(before) => {
-            let created = api.create(&PostParams::default(), &parse(object(case, before))).await;
+            let created = api.create(&PostParams::default(), &parse(case.object(before))).await;
             created.expect("the spec before the update should be fine");
-            let mut next: kube::core::DynamicObject = parse(object(case, &case.spec));
+            let mut next: kube::core::DynamicObject = parse(case.object(&case.spec));
             let result = loop {
                 next.metadata.resource_version =
                     api.get(&case.object_name).await.expect("should be there").metadata.resource_version;
@@ -45,11 +44,13 @@ async fn verdict(world: &World, case: &Case) -> Result<(), String> {
 #[tokio::test]
 async fn specs_are_accepted_and_refused_by_the_api_server() {
     world::run("admission", async |world| {
-        for case in cases::valkey_node() {
+        for case in cases::all() {
             match (case.refused, verdict(world, &case).await) {
                 (None, Ok(())) => {}
                 (Some(part), Err(said)) if said.contains(part) => {}
-                (expected, said) => panic!("{}: expected {expected:?}, got {said:?}", case.name),
+                (expected, said) => {
+                    panic!("{}, {}: expected {expected:?}, got {said:?}", case.kind, case.name)
+                }
             }
         }
     })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::objects::uid;
-use e2e::witness::Witness;
+use e2e::witness::single::Witness;
 use e2e::{wait, world};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::ValkeyNode;
 use e2e::objects::uid;
-use e2e::witness::Witness;
+use e2e::witness::single::Witness;
 use e2e::{wait, world};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt as _;

@@ -1,7 +1,7 @@
 //! The other workload types.
 
 use e2e::objects::uid;
-use e2e::witness::Witness;
+use e2e::witness::single::Witness;
 use e2e::{wait, world};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};

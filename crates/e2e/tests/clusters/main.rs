@@ -1,0 +1,14 @@
+//! ValkeyClusters on a real cluster, each test in a namespace of its own, side by side.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on must end")]
+
+mod clients;
+mod config;
+mod drift;
+mod exporter;
+mod formation;
+mod objects;
+mod ownership;
+mod placement;
+mod shapes;
+mod users;
+mod users_refused;
