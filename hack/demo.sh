@@ -30,9 +30,10 @@ Look around:
   export KUBECONFIG=$PWD/.devcluster/kubeconfig PATH=$PWD/.devcluster/bin:\$PATH
   kubectl -n $DEMO get valkeycluster,valkeynode,pod,service
   kubectl -n $DEMO describe valkeycluster $CLUSTER
-  kubectl -n $DEMO delete pod valkey-$CLUSTER-0-0-0        # and see it heal
-  make witness CLUSTER=$CLUSTER NAMESPACE=$DEMO            # what did that cost?
   kubectl -n $NAMESPACE logs deploy/valkey-operator
+Break something, and see in another terminal what it costs:
+  make witness CLUSTER=$CLUSTER NAMESPACE=$DEMO
+  kubectl -n $DEMO delete pod valkey-$CLUSTER-0-0-0
 Single servers, one of each workload type:
   kubectl -n $DEMO apply -f examples/valkeynode-demo.yaml
 Stop and remove everything:
