@@ -78,7 +78,7 @@ pub struct GateArgs {
     /// How long a primary that crashed waits for one of its replicas to take over, for example `20s`
     #[arg(long, default_value = "20s", value_parser = duration)]
     pub peer_wait: Duration,
-    /// The name in the certificates of peers; without it, a certificate must carry the peer's address
+    /// The name in the certificates of peers; without it, one that our own certificate carries
     #[arg(long)]
     pub peer_name: Option<String>,
     /// The server (`valkey-server`), and what follows its configuration file

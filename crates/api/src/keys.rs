@@ -36,6 +36,9 @@ pub const RESTART_CONFIG: &str = "valkey.io/restart-config";
 pub const ACCEPT_DATA_LOSS: &str = "valkey.io/accept-data-loss";
 /// Annotation by which a user asks for a restart of every node; each new value is one restart.
 pub const RESTARTED_AT: &str = "valkey.io/restartedAt";
+/// Annotation by which a user says that the servers of these ValkeyNodes are dead (names with commas between them), where
+/// the operator cannot make sure of it because their machines are out of reach.
+pub const DEAD_NODES: &str = "valkey.io/dead-nodes";
 /// Annotation by which a user asks for new passwords of the system users; each new value is one rotation.
 pub const ROTATE_SYSTEM_PASSWORDS: &str = "valkey.io/rotate-system-passwords";
 

@@ -4,6 +4,8 @@
 mod life;
 mod logins;
 mod servers;
+mod tls;
+mod witnessed;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,8 @@ use crate::invariants::Wanted;
 pub use life::condition;
 pub use logins::Logins;
 pub use servers::{Server, everywhere};
+pub use tls::Authority;
+pub use witnessed::{WHOLE_WITHIN, witness_user};
 
 impl World {
     /// The pods of a cluster, shard by shard.

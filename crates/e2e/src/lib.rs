@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod bench;
+pub mod changes;
 pub mod clusters;
 pub mod crash;
 pub mod creation;

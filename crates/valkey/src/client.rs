@@ -1,6 +1,7 @@
 //! One connection to one server: how it is dialled, what is asked, and how it fails.
 
 mod acl_commands;
+pub mod certificate;
 mod cluster_commands;
 mod commands;
 pub mod connection;

@@ -2,6 +2,7 @@
 
 mod real_server {
     mod access;
+    mod certificate;
     mod cluster;
     mod commands;
     mod configuration;

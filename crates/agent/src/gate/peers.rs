@@ -104,6 +104,11 @@ fn read_tls(files: TlsFiles, server_name: Option<String>) -> Result<Tls, AccessE
             Some(Identity { certificate_pem: read(&certificate)?, key_pem: SecretString::from(read(&key)?) })
         }
     };
+    // All servers of a cluster show the same certificate: ours says by which name theirs can be verified.
+    let own_name = client_identity.as_ref().and_then(|identity| {
+        valkey::client::certificate::name_in_certificate(&identity.certificate_pem).ok()
+    });
+    let server_name = server_name.or(own_name);
     let ca_pem = files.ca.as_deref().map(read).transpose()?.unwrap_or_default();
     Ok(Tls { ca_pem, client_identity, server_name })
 }

@@ -207,6 +207,24 @@ fn networking(rows: &Rows) -> Vec<Case> {
             &of(json!({"server": {"secretName": ""}})),
             Some("server.secretName"),
         ),
+        rows.update(
+            "TLS from another Secret",
+            &of(json!({"server": {"secretName": "cert"}})),
+            &of(json!({"server": {"secretName": "other"}})),
+            None,
+        ),
+        rows.update(
+            "TLS for a cluster that runs without",
+            &json!({}),
+            &of(json!({"server": {"secretName": "cert"}})),
+            Some("networking.tls cannot be added"),
+        ),
+        rows.update(
+            "no TLS any more",
+            &of(json!({"server": {"secretName": "cert"}})),
+            &json!({"networking": {}}),
+            Some("networking.tls cannot be added to or removed"),
+        ),
     ]
 }
 

@@ -74,6 +74,8 @@ pub struct RollingUpdate {
     .message("workloadType cannot be changed: create a new cluster of the other type"))]
 #[x_kube(validation = Rule::new(crate::node::PERSISTENCE_STAYS)
     .message("persistence cannot be added to or removed from a cluster: the data would be left behind; create a new cluster"))]
+#[x_kube(validation = Rule::new("(has(self.networking) && has(self.networking.tls)) == (has(oldSelf.networking) && has(oldSelf.networking.tls))")
+    .message("networking.tls cannot be added to or removed from a cluster: its servers could not speak to each other in between; create a new cluster"))]
 #[x_kube(validation = Rule::new("!has(self.persistence) || !has(self.persistence.existingClaim) || self.persistence.existingClaim.size() <= 246")
     .message("persistence.existingClaim can have 246 characters at most in a cluster: shard and index of each node are added to it"))]
 pub struct ValkeyClusterSpec {

@@ -63,15 +63,18 @@ impl World {
     pub async fn cluster_servers(&self, cluster: &str) -> Vec<Server> {
         let user = SystemUser::Operator.name();
         let password = self.system_password(cluster, user).await;
+        let tls = self.cluster_tls(cluster).await;
         let mut servers = Vec::new();
         for pod in self.cluster_pods(cluster).await.into_iter().flatten() {
             let Some(ip) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) else { continue };
             let port = api::names::SERVER_PORT;
             let here = self.reach(&pod, port).await;
+            let mut target = Target::tcp(here.host, here.port).with_credentials(Some(user), password.clone());
+            target.tls.clone_from(&tls);
             servers.push(Server {
                 node: pod.labels().get(keys::INSTANCE).cloned().unwrap_or_default(),
                 address: Address::new(ip, port),
-                target: Target::tcp(here.host, here.port).with_credentials(Some(user), password.clone()),
+                target,
                 pod,
             });
         }

@@ -10,5 +10,6 @@ mod objects;
 mod ownership;
 mod placement;
 mod shapes;
+mod tls;
 mod users;
 mod users_refused;

@@ -2,6 +2,7 @@
 //! And what is measured in seconds, which other tests must not disturb.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on must end")]
 
+mod changes;
 mod clusters;
 mod crashes;
 mod faults;

@@ -60,7 +60,8 @@ pub(super) async fn act(
 /// Delete exactly what was looked at.
 async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut Outcome) {
     let (kind, name, uid, resource_version) = match step {
-        Step::RestartPod { pod, uid, resource_version, .. } => (Kind::Pod, pod, uid, resource_version),
+        Step::RestartPod { pod, uid, resource_version, .. }
+        | Step::FencePod { pod, uid, resource_version, .. } => (Kind::Pod, pod, uid, resource_version),
         Step::RemoveNode { node, uid, resource_version } => (Kind::ValkeyNode, node, uid, resource_version),
         // A command, and given already.
         Step::HandOver { .. } => return,

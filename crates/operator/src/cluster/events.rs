@@ -47,7 +47,8 @@ pub(super) fn between(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus)
         (!same).then_some(now)
     };
     if let Some(ready) = changed(ClusterCondition::Ready) {
-        let failure = ["InvalidSpec", "NameCollision", "ApplyRefused"].contains(&ready.reason.as_str());
+        let failure = ["InvalidSpec", "NameCollision", "ApplyRefused", "TlsSecretUnusable", "WaitingForUser"]
+            .contains(&ready.reason.as_str());
         if ready.status == "True" {
             events.push(event(EventType::Normal, "Ready", ready));
         } else if failure {

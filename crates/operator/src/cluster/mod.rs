@@ -23,6 +23,7 @@ mod server;
 mod status;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod topology;
 mod users;
 mod validate;
@@ -32,6 +33,7 @@ mod zones;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use api::condition::ClusterReason;
 use api::{ValkeyCluster, ValkeyClusterStatus, keys};
 use jiff::Timestamp;
 use kube::runtime::controller::Action;
@@ -112,16 +114,26 @@ async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Actio
 #[tracing::instrument(name = "cluster", skip_all, fields(namespace = cluster.namespace(), name = cluster.name_any()))]
 async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static str, Action), Error> {
     let before = cluster.status.clone().unwrap_or_default();
-    let desired = match validate::validate(cluster, &context.settings) {
+    let mut desired = match validate::validate(cluster, &context.settings) {
         Ok(desired) => desired,
         Err(violations) => {
-            let after = status::invalid(&violations, cluster.meta().generation, &before, Timestamp::now());
+            let problem = status::Problem::violations(&violations);
+            let after = status::halted(&problem, cluster.meta().generation, &before, Timestamp::now());
             report(cluster, &before, &after, Vec::new(), context).await?;
             return Ok(("invalid", Action::await_change()));
         }
     };
+    let tls = match tls::gather(&mut desired, context).await {
+        Ok(tls) => tls,
+        Err(message) => {
+            let problem = status::Problem { reason: ClusterReason::TlsSecretUnusable, message };
+            let after = status::halted(&problem, cluster.meta().generation, &before, Timestamp::now());
+            report(cluster, &before, &after, Vec::new(), context).await?;
+            return Ok(("waiting", Action::requeue(LOOK_AGAIN)));
+        }
+    };
     let slots_move = before.orchestration.as_ref().is_some_and(|known| known.name == plan::SCALE);
-    let (observed, keys) = observe::observe(&desired, None, slots_move, context).await;
+    let (observed, keys) = observe::observe(&desired, tls, slots_move, context).await;
     let users = users::gather(&desired, &observed, &keys, context).await;
     let topology = Topology::of(&observed, &desired.identity.namespace);
     let in_flight = context.promotions.in_flight(&desired.identity.uid, Instant::now());

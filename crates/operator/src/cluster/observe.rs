@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{ValkeyNode, keys, names};
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -21,6 +23,9 @@ use crate::objects::{Collision, Kind, collision, controlled_by};
 /// Servers asked at the same time.
 const PARALLEL: usize = 16;
 
+/// How long a machine may take to say that a pod has ended.
+const OVERDUE_AFTER: Duration = Duration::from_secs(10);
+
 /// The pod of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodFacts {
@@ -30,6 +35,8 @@ pub(super) struct PodFacts {
     pub(super) address: Option<String>,
     pub(super) ready: bool,
     pub(super) terminating: bool,
+    /// It should have ended some time ago, and its machine has not said that it did.
+    pub(super) overdue: bool,
     /// The zone of its machine.
     pub(super) zone: Option<String>,
 }
@@ -41,6 +48,8 @@ pub(super) struct ObservedNode {
     pub(super) index: u32,
     pub(super) node: Arc<ValkeyNode>,
     pub(super) pod: Option<PodFacts>,
+    /// An older pod of the node is not gone yet.
+    pub(super) another_pod_leaves: bool,
     pub(super) server: ServerView,
 }
 
@@ -51,6 +60,12 @@ impl ObservedNode {
 
     pub(super) fn address(&self) -> Option<&str> {
         self.pod.as_ref()?.address.as_deref()
+    }
+
+    /// Its controller has not looked at the newest spec yet: what its status says may be about an older one.
+    pub(super) fn lags(&self) -> bool {
+        let seen = self.node.status.as_ref().and_then(|status| status.observed_generation);
+        self.node.metadata.generation.is_some() && seen != self.node.metadata.generation
     }
 }
 
@@ -153,6 +168,7 @@ fn nodes(
 ) -> BTreeMap<(u32, u32), ObservedNode> {
     let identity = &desired.identity;
     let pods = pods_by_node(desired, context);
+    let now = Timestamp::now();
     let mut nodes = BTreeMap::new();
     for guarded in context.caches.nodes.state() {
         if guarded.meta().namespace.as_deref() != Some(&identity.namespace) {
@@ -162,7 +178,9 @@ fn nodes(
             continue;
         }
         let (Ok(node), Some(place)) = (&guarded.0, place(guarded.meta().labels.as_ref())) else { continue };
-        let pod = pods.get(guarded.name_any().as_str()).map(|pod| pod_facts(pod));
+        let name = guarded.name_any();
+        let mine: &[Arc<Pod>] = pods.get(&name).map(Vec::as_slice).unwrap_or_default();
+        let pod = mine.first().map(|pod| pod_facts(pod, now));
         nodes.insert(
             place,
             ObservedNode {
@@ -170,6 +188,7 @@ fn nodes(
                 index: place.1,
                 node: Arc::new(node.clone()),
                 pod,
+                another_pod_leaves: mine.len() > 1,
                 server: ServerView::NotAsked,
             },
         );
@@ -190,10 +209,10 @@ fn place(labels: Option<&BTreeMap<String, String>>) -> Option<(u32, u32)> {
     Some((number(keys::SHARD_INDEX)?, number(keys::NODE_INDEX)?))
 }
 
-/// The pod of each node; where there are two for a moment, the one that stays.
-fn pods_by_node(desired: &Desired, context: &Context) -> HashMap<String, Arc<Pod>> {
+/// The pods of each node: where there are two for a moment, the one that stays comes first.
+fn pods_by_node(desired: &Desired, context: &Context) -> HashMap<String, Vec<Arc<Pod>>> {
     let identity = &desired.identity;
-    let mut pods: HashMap<String, Arc<Pod>> = HashMap::new();
+    let mut pods: HashMap<String, Vec<Arc<Pod>>> = HashMap::new();
     for pod in context.caches.pods.state() {
         let labels = pod.labels();
         if pod.meta().namespace.as_deref() != Some(&identity.namespace)
@@ -202,18 +221,15 @@ fn pods_by_node(desired: &Desired, context: &Context) -> HashMap<String, Arc<Pod
             continue;
         }
         let Some(node) = labels.get(keys::INSTANCE) else { continue };
-        let goes = |pod: &Pod| pod.meta().deletion_timestamp.is_some();
-        match pods.get(node) {
-            Some(known) if !goes(known) => {}
-            _ => {
-                pods.insert(node.clone(), pod.clone());
-            }
-        }
+        pods.entry(node.clone()).or_default().push(pod.clone());
+    }
+    for mine in pods.values_mut() {
+        mine.sort_by_key(|pod| pod.meta().deletion_timestamp.is_some());
     }
     pods
 }
 
-fn pod_facts(pod: &Pod) -> PodFacts {
+fn pod_facts(pod: &Pod, now: Timestamp) -> PodFacts {
     let status = pod.status.as_ref();
     let ended = status
         .and_then(|status| status.phase.as_deref())
@@ -228,6 +244,8 @@ fn pod_facts(pod: &Pod) -> PodFacts {
         address: status.and_then(|status| status.pod_ip.clone()).filter(|_| !ended),
         ready,
         terminating: pod.meta().deletion_timestamp.is_some(),
+        // The moment of deletion is the one by which it should have ended.
+        overdue: pod.meta().deletion_timestamp.as_ref().is_some_and(|ends| now > ends.0 + OVERDUE_AFTER),
         zone: None,
     }
 }

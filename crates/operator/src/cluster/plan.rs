@@ -1,6 +1,7 @@
 //! What to do: desired × observed × what the status remembers → writes in their order, commands for the servers, and at
 //! most one disruptive step.
 
+mod fence;
 mod formation;
 mod heal;
 mod objects;
@@ -16,7 +17,7 @@ use api::cluster::BudgetMode;
 use api::condition::ClusterCondition;
 
 use super::command::Stage;
-use super::observe::Observed;
+use super::observe::{Observed, ObservedNode};
 use super::topology::{Place, Topology};
 use super::users::{self, Users};
 use super::validate::Desired;
@@ -75,6 +76,7 @@ pub(super) struct Undertaking {
 /// Names of changes, as the status shows them.
 const ROLL: &str = "RollingUpdate";
 pub(super) const SCALE: &str = "Scale";
+pub(super) const RECOVERY: &str = "Recovery";
 
 /// Everything a pass does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -115,11 +117,13 @@ pub(super) fn plan(
         return plan;
     }
     plan.users = users::changes(users, topology);
-    topology_commands(desired, topology, status, in_flight, &mut plan);
+    topology_commands(desired, observed, topology, status, in_flight, &mut plan);
     // Healing comes before everything that takes something away.
     if plan.stages.is_empty() && was_formed(status) {
         undertake(desired, observed, topology, status, in_flight, &mut plan);
     }
+    // Until every node has looked at its newest spec, nobody knows whether it asks for a restart.
+    plan.settling |= observed.nodes.values().any(ObservedNode::lags);
     plan.orders.budget = objects::budget_mode(every_shard_has_a_copy(desired, topology));
     plan.writes = objects::writes(desired, observed, users, &plan.orders);
     plan
@@ -134,6 +138,11 @@ fn undertake(
     in_flight: &BTreeSet<u32>,
     plan: &mut Plan,
 ) {
+    let fencing = fence::fence(desired, observed, topology, in_flight);
+    if !fencing.silent.is_empty() {
+        recover(fencing, status, plan);
+        return;
+    }
     let health = Health { desired, observed, topology };
     let roll = roll::roll(&health, in_flight, desired.data_loss_accepted);
     if !roll.outdated.is_empty() {
@@ -159,6 +168,17 @@ fn undertake(
         plan.stages.extend((!scale.moves.is_empty()).then_some(scale.moves));
         announce_or_take(SCALE, scale.progress, scale.step, scale.pending, status, plan);
     }
+}
+
+/// Most primaries are silent: nothing else is done before they are back or replaced.
+fn recover(fencing: fence::Fencing, status: &ValkeyClusterStatus, plan: &mut Plan) {
+    plan.waits.extend(fencing.waits);
+    plan.deeds.extend(fencing.deeds);
+    plan.promotions.extend(fencing.promotions);
+    plan.settling |= !fencing.takeover.is_empty();
+    plan.stages.extend((!fencing.takeover.is_empty()).then_some(fencing.takeover));
+    let progress = format!("{} primaries are silent, too many to elect others", fencing.silent.len());
+    announce_or_take(RECOVERY, progress, fencing.step, fencing.silent, status, plan);
 }
 
 /// A step is taken only if the status says already that it is about to be.
@@ -190,6 +210,7 @@ fn announce_or_take(
 /// Slots, introductions, copies, and names to strike out.
 fn topology_commands(
     desired: &Desired,
+    observed: &Observed,
     topology: &Topology<'_>,
     status: &ValkeyClusterStatus,
     in_flight: &BTreeSet<u32>,
@@ -206,6 +227,13 @@ fn topology_commands(
             plan.deeds.push(Deed::normal("Forming", note));
         }
         plan.settling = true;
+        return;
+    }
+    if !was_formed(status) && !everybody {
+        // Whoever is introduced early can no longer be given an epoch of its own. Servers that start are looked at closely,
+        // those that cannot start are not.
+        let starts = |node: &ObservedNode| node.address().is_some() && roll::stuck(node).is_none();
+        plan.settling = observed.nodes.values().any(starts);
         return;
     }
     let mut healing = heal::Healing::default();

@@ -12,7 +12,7 @@ use valkey::slots::SLOT_COUNT;
 
 use super::act::Outcome;
 use super::observe::Observed;
-use super::plan::{Blocked, Plan, SCALE, wants_budget, was_formed};
+use super::plan::{Blocked, Plan, RECOVERY, SCALE, wants_budget, was_formed};
 use super::topology::{Place, Topology, Whose};
 use super::users::{self, Users};
 use super::validate::{Desired, Violation};
@@ -37,35 +37,50 @@ pub(super) struct Seen<'a> {
     pub(super) users: &'a Users,
 }
 
-/// A spec that cannot be built: what runs is left alone, and so is what was known of it.
-pub(super) fn invalid(
-    violations: &[Violation],
+/// Why the cluster is left as it is.
+pub(super) struct Problem {
+    pub(super) reason: ClusterReason,
+    pub(super) message: String,
+}
+
+impl Problem {
+    /// A spec that cannot be built.
+    pub(super) fn violations(violations: &[Violation]) -> Self {
+        let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        Self { reason: ClusterReason::InvalidSpec, message: list.join("; ") }
+    }
+
+    /// What has to happen first.
+    fn wait(&self) -> &'static str {
+        match self.reason {
+            ClusterReason::TlsSecretUnusable => "the Secret of networking.tls must be corrected first",
+            _ => "the spec must be corrected first",
+        }
+    }
+}
+
+/// Something is in the way that only the user can mend: what runs is left alone, and so is what was known of it.
+pub(super) fn halted(
+    problem: &Problem,
     generation: Option<i64>,
     before: &ValkeyClusterStatus,
     now: Timestamp,
 ) -> ValkeyClusterStatus {
-    let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    let message = list.join("; ");
     let fresh = [
-        assess(ClusterCondition::Ready, false, ClusterReason::InvalidSpec, &message),
-        assess(
-            ClusterCondition::Progressing,
-            false,
-            ClusterReason::InvalidSpec,
-            "the spec must be corrected first",
-        ),
+        assess(ClusterCondition::Ready, false, problem.reason, &problem.message),
+        assess(ClusterCondition::Progressing, false, problem.reason, problem.wait()),
     ];
     let mut conditions = condition::merge(&before.conditions, &fresh, generation, now);
     // What is not assessed without a spec stays as it was: whether the cluster was formed must not be forgotten.
     let kept = before.conditions.iter().filter(|old| !conditions.iter().any(|new| new.type_ == old.type_));
     let kept: Vec<_> = kept.cloned().collect();
     conditions.extend(kept);
-    let reason: &'static str = ClusterReason::InvalidSpec.into();
+    let reason: &'static str = problem.reason.into();
     ValkeyClusterStatus {
         observed_generation: generation,
         phase: Some(ClusterPhase::Error),
         reason: Some(reason.to_owned()),
-        message: Some(message),
+        message: Some(problem.message.clone()),
         conditions,
         ..before.clone()
     }
@@ -282,9 +297,7 @@ fn ready(
         return no(ClusterReason::ApplyRefused, words.to_owned());
     }
     if let Some(wait) = plan.waits.first() {
-        let message =
-            format!("{wait}; annotate the cluster with {}=true to go on", api::keys::ACCEPT_DATA_LOSS);
-        return no(ClusterReason::WaitingForUser, message);
+        return no(ClusterReason::WaitingForUser, wait.clone());
     }
     let missing: Vec<Place> = desired.places().filter(|place| !observed.nodes.contains_key(place)).collect();
     if !missing.is_empty() {
@@ -378,7 +391,11 @@ fn progressing(plan: &Plan, outcome: &Outcome, is_ready: bool) -> ClusterAssessm
     if let Some(undertaking) = &plan.undertaking {
         let next = undertaking.next.as_deref().unwrap_or("waiting for the servers");
         let message = format!("{}: {}, {next}", undertaking.name, undertaking.progress);
-        let reason = if undertaking.name == SCALE { ClusterReason::Scaling } else { ClusterReason::Rolling };
+        let reason = match undertaking.name {
+            SCALE => ClusterReason::Scaling,
+            RECOVERY => ClusterReason::Healing,
+            _ => ClusterReason::Rolling,
+        };
         return assess(ClusterCondition::Progressing, true, reason, message);
     }
     let busy = plan.settling || !outcome.written.is_empty() || !plan.stages.is_empty();

@@ -63,6 +63,8 @@ pub(super) struct Desired {
     pub(super) access_tls: Option<TlsAccess>,
     /// The user gave their word that data may be lost.
     pub(super) data_loss_accepted: bool,
+    /// Nodes whose servers are dead by the user's word.
+    pub(super) dead_nodes: BTreeSet<String>,
     /// When the user last asked for a restart.
     pub(super) restarted_at: Option<String>,
 }
@@ -95,10 +97,6 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
         .as_ref()
         .and_then(|networking| networking.tls.as_ref())
         .map(|tls| tls.certificates.server.secret_name.clone());
-    if tls_secret.is_some() {
-        violations
-            .push(violation("spec.networking.tls", "cannot be used with this version of the operator yet"));
-    }
     let data = data(spec);
     let Directives { all, ignored } = directives::directives(&spec.config, data, tls_secret.is_some());
     check_directives(&all, &mut violations);
@@ -132,6 +130,7 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
         users: spec.users.clone(),
         access_tls: tls_secret.as_deref().map(access_tls),
         data_loss_accepted: annotation(cluster, keys::ACCEPT_DATA_LOSS).as_deref() == Some("true"),
+        dead_nodes: annotation(cluster, keys::DEAD_NODES).as_deref().map(list).unwrap_or_default(),
         restarted_at: annotation(cluster, keys::RESTARTED_AT),
         tls_secret,
         spec: spec.clone(),
@@ -141,6 +140,11 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
 
 fn annotation(cluster: &ValkeyCluster, key: &str) -> Option<String> {
     cluster.metadata.annotations.as_ref()?.get(key).cloned()
+}
+
+/// Names with commas between them.
+fn list(text: &str) -> BTreeSet<String> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 fn violation(field: &str, problem: impl Into<String>) -> Violation {

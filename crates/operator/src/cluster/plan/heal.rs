@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use api::ValkeyClusterStatus;
+use api::{ValkeyClusterStatus, keys};
 use valkey::SlotRange;
 use valkey::client::FailoverMode;
 
@@ -49,12 +49,11 @@ pub(super) fn heal(
     let mut promotions = Stage::new();
     let mut struck_out = Stage::new();
     for (shard, dead) in orphaned(topology) {
-        let followers: Vec<&Member<'_>> =
-            topology.members.values().filter(|member| member.follows() == Some(dead)).collect();
-        let best = followers.iter().max_by_key(|member| (member.offset(), std::cmp::Reverse(member.place)));
-        match best {
+        match best_follower(topology, dead) {
             // One order at a time: a second one would only disturb the first.
             Some(_) if in_flight.contains(&shard) => {}
+            // Nobody votes on these: two that take over at once would claim the same epoch.
+            Some(_) if !can_vote(topology) && !promotions.is_empty() => {}
             Some(best) => {
                 let mode = if can_vote(topology) { FailoverMode::Force } else { FailoverMode::Takeover };
                 promotions.push(Command { at: best.place, order: Order::Failover(mode) });
@@ -70,8 +69,14 @@ pub(super) fn heal(
     healing
 }
 
+/// Of those who follow an identity, the one with most of its history.
+pub(super) fn best_follower<'a, 'b>(topology: &'b Topology<'a>, id: &str) -> Option<&'b Member<'a>> {
+    let followers = topology.members.values().filter(|member| member.follows() == Some(id));
+    followers.max_by_key(|member| (member.offset(), std::cmp::Reverse(member.place)))
+}
+
 /// Whether a majority of those who own slots answers: only then can an election be won.
-fn can_vote(topology: &Topology<'_>) -> bool {
+pub(super) fn can_vote(topology: &Topology<'_>) -> bool {
     let owning = topology.owning_ids();
     let answering = owning.iter().filter(|id| topology.member_of(id).is_some()).count();
     answering * 2 > owning.len()
@@ -90,7 +95,10 @@ fn give_up(
         return;
     }
     if desired.data == Data::Kept && !desired.data_loss_accepted {
-        healing.waits.push(format!("every copy of shard {shard} came back without its data"));
+        healing.waits.push(format!(
+            "every copy of shard {shard} came back without its data; annotate the cluster with {}=true to go on",
+            keys::ACCEPT_DATA_LOSS
+        ));
         return;
     }
     let note = format!("every copy of shard {shard} is gone: its slots are served again, without their keys");

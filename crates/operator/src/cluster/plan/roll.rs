@@ -188,7 +188,7 @@ fn waits_for_deletion(node: &ObservedNode) -> bool {
 }
 
 /// Why a pod will not become ready by waiting.
-fn stuck(node: &ObservedNode) -> Option<&str> {
+pub(super) fn stuck(node: &ObservedNode) -> Option<&str> {
     let ready = node.node.status.as_ref()?.condition(NodeCondition::Ready)?;
     let reasons = STUCK.map(|reason| -> &'static str { reason.into() });
     (ready.status != "True" && reasons.contains(&ready.reason.as_str())).then_some(ready.message.as_str())

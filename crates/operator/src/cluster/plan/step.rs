@@ -11,6 +11,8 @@ use super::super::topology::Place;
 pub(in super::super) enum Step {
     /// Delete exactly this pod; its workload makes a new one.
     RestartPod { node: String, pod: String, uid: String, resource_version: String },
+    /// Delete exactly this pod, so that whatever runs in it is ended for certain before somebody takes over from it.
+    FencePod { node: String, pod: String, uid: String, resource_version: String },
     /// Let a replica that is in sync take over from its primary.
     HandOver { shard: u32, to: Place, node: String },
     /// Delete exactly this node and everything that belongs to it.
@@ -22,6 +24,7 @@ impl Step {
     pub(in super::super) fn describe(&self) -> String {
         match self {
             Self::RestartPod { node, .. } => format!("restarting {node}"),
+            Self::FencePod { node, .. } => format!("making sure that the server of {node} is dead"),
             Self::HandOver { shard, node, .. } => format!("handing shard {shard} over to {node}"),
             Self::RemoveNode { node, .. } => format!("removing {node}"),
         }
@@ -31,6 +34,7 @@ impl Step {
     pub(in super::super) fn reason(&self) -> &'static str {
         match self {
             Self::RestartPod { .. } => "Restarting",
+            Self::FencePod { .. } => "Fencing",
             Self::HandOver { .. } => "HandingOver",
             Self::RemoveNode { .. } => "Removing",
         }
@@ -39,9 +43,10 @@ impl Step {
     /// The node it is about.
     pub(in super::super) fn node(&self) -> &str {
         match self {
-            Self::RestartPod { node, .. } | Self::HandOver { node, .. } | Self::RemoveNode { node, .. } => {
-                node
-            }
+            Self::RestartPod { node, .. }
+            | Self::FencePod { node, .. }
+            | Self::HandOver { node, .. }
+            | Self::RemoveNode { node, .. } => node,
         }
     }
 
@@ -51,7 +56,7 @@ impl Step {
             Self::HandOver { to, .. } => {
                 Some(Command { at: *to, order: Order::Failover(FailoverMode::Planned) })
             }
-            Self::RestartPod { .. } | Self::RemoveNode { .. } => None,
+            Self::RestartPod { .. } | Self::FencePod { .. } | Self::RemoveNode { .. } => None,
         }
     }
 
@@ -59,7 +64,7 @@ impl Step {
     pub(in super::super) fn promotes_in(&self) -> Option<u32> {
         match self {
             Self::HandOver { shard, .. } => Some(*shard),
-            Self::RestartPod { .. } | Self::RemoveNode { .. } => None,
+            Self::RestartPod { .. } | Self::FencePod { .. } | Self::RemoveNode { .. } => None,
         }
     }
 }

@@ -151,6 +151,7 @@ fn created(node: Option<&str>, number: u32) -> Pod {
             address: None,
             ready: false,
             terminating: false,
+            overdue: false,
             zone: Some("zone-a".to_owned()),
         },
         users_file: None,

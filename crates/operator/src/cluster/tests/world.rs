@@ -144,7 +144,10 @@ impl World {
                 }
                 (Some(_), Some(_)) => ServerView::NotAuthenticated("WRONGPASS".to_owned()),
             };
-            (place, ObservedNode { shard: place.0, index: place.1, node, pod, server })
+            (
+                place,
+                ObservedNode { shard: place.0, index: place.1, node, pod, another_pod_leaves: false, server },
+            )
         });
         Observed {
             nodes: nodes.collect(),

@@ -1,0 +1,148 @@
+//! Changes that people make to clusters on purpose. Under each of them clients lose nothing and notice next to nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use api::ValkeyCluster;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use crate::clusters::{Logins, witness_user};
+use crate::objects::uid;
+use crate::witness::Verdict;
+use crate::{World, wait};
+
+/// The longest time for which a shard may be without an acknowledged write while a change is made on purpose.
+pub const NOTICED: Duration = Duration::from_millis(500);
+/// How long pods may take to be what a change makes of them.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// A change of a cluster of three shards with one replica each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Change {
+    /// Every pod is restarted, as `kubectl rollout restart` does it.
+    Restart,
+    /// A directive that servers read at their start only.
+    Directive,
+    /// A directive that servers take while they run.
+    LiveDirective,
+    /// The image of a newer release.
+    Image,
+    /// One shard more.
+    ScaleOut,
+    /// Back to three shards.
+    ScaleIn,
+    /// A second replica in every shard.
+    MoreReplicas,
+    /// No replica in any shard.
+    NoReplicas,
+    /// One replica in every shard.
+    OneReplica,
+    /// Another user, and a new password of a user.
+    Users,
+}
+
+impl Change {
+    /// Makes the change and waits until it has reached every pod.
+    pub async fn make(self, world: &World, cluster: &str) {
+        match self {
+            Self::Restart => {
+                let when = jiff::Timestamp::now().to_string();
+                let restart = json!({"metadata": {"annotations": {api::keys::RESTARTED_AT: when}}});
+                let before = uids(world, cluster).await;
+                world.patch::<ValkeyCluster>(cluster, restart).await;
+                replaced(world, cluster, &before).await;
+            }
+            Self::Directive => {
+                changed_by_restart(world, cluster, json!({"config": {"tcp-backlog": "300"}})).await;
+            }
+            Self::Image => {
+                changed_by_restart(world, cluster, json!({"image": "valkey/valkey:9.1"})).await;
+            }
+            Self::LiveDirective => {
+                world.change_cluster(cluster, json!({"config": {"maxmemory-policy": "allkeys-lru"}})).await;
+                world.wait_directive(cluster, "maxmemory-policy", "allkeys-lru", PATIENCE).await;
+            }
+            Self::ScaleOut => reshaped(world, cluster, json!({"shards": 4}), 8).await,
+            Self::ScaleIn => reshaped(world, cluster, json!({"shards": 3}), 6).await,
+            Self::MoreReplicas => reshaped(world, cluster, json!({"replicas": 2}), 9).await,
+            Self::NoReplicas => reshaped(world, cluster, json!({"replicas": 0}), 3).await,
+            Self::OneReplica => reshaped(world, cluster, json!({"replicas": 1}), 6).await,
+            Self::Users => users(world, cluster).await,
+        }
+    }
+
+    /// Makes the change under the witness; also how long it took until the cluster was whole again.
+    pub async fn witnessed(self, world: &World, cluster: &str) -> (Verdict, Duration) {
+        let (verdict, took) = world.under_witness(cluster, self.make(world, cluster)).await;
+        eprintln!("{self}: done after {took:?}\n{verdict}");
+        (verdict, took)
+    }
+}
+
+/// Makes a change and holds it to what clients may notice.
+pub async fn unnoticed(world: &World, cluster: &str, change: Change) -> Duration {
+    let (verdict, took) = change.witnessed(world, cluster).await;
+    verdict.assert_nothing_lost();
+    verdict.report.assert_no_failed_operations();
+    let gap = verdict.report.longest_gap().length;
+    assert!(gap <= NOTICED, "{change}: a shard took no write for {gap:?}\n{verdict}");
+    took
+}
+
+async fn pods(world: &World, cluster: &str) -> Vec<Pod> {
+    world.cluster_pods(cluster).await.into_iter().flatten().collect()
+}
+
+async fn uids(world: &World, cluster: &str) -> BTreeMap<String, String> {
+    pods(world, cluster).await.iter().map(|pod| (pod.name_any(), uid(pod))).collect()
+}
+
+async fn changed_by_restart(world: &World, cluster: &str, spec: Value) {
+    let before = uids(world, cluster).await;
+    world.change_cluster(cluster, spec).await;
+    replaced(world, cluster, &before).await;
+}
+
+/// Every pod is another one than before.
+async fn replaced(world: &World, cluster: &str, before: &BTreeMap<String, String>) {
+    wait::until("every pod is replaced", PATIENCE, async || {
+        let now = uids(world, cluster).await;
+        let same: Vec<_> = before.iter().filter(|(name, uid)| now.get(*name) == Some(*uid)).collect();
+        if same.is_empty() && now.len() == before.len() { Ok(()) } else { Err(format!("{same:?}")) }
+    })
+    .await;
+}
+
+/// There are so many pods, and the status says that nothing is left to do.
+async fn reshaped(world: &World, cluster: &str, spec: Value, pods_wanted: usize) {
+    world.change_cluster(cluster, spec).await;
+    wait::until(&format!("there are {pods_wanted} pods"), PATIENCE, async || {
+        let now = pods(world, cluster).await.len();
+        if now == pods_wanted { Ok(()) } else { Err((now, world.cluster_status(cluster).await.message)) }
+    })
+    .await;
+}
+
+async fn users(world: &World, cluster: &str) {
+    let secret = api::names::users_secret(cluster);
+    let known = world.get::<Secret>(&secret).await.data.unwrap_or_default();
+    let number = known.keys().cloned().collect::<BTreeSet<_>>().len();
+    let (name, password) = (format!("user-{number}"), format!("secret-{number}"));
+    let servers = world.cluster_servers(cluster).await;
+    let change = async {
+        world.patch::<Secret>(&secret, json!({"stringData": {&name: password}})).await;
+        let user = json!({"name": name, "permissions": "+@all ~*"});
+        world.change_cluster(cluster, json!({"users": [witness_user(), user]})).await;
+    };
+    let logins = Logins { good: &[(&name, &password)], bad: &[] };
+    logins.after("a new user", change, &servers, PATIENCE).await;
+    let changed = format!("{password}-changed");
+    let change = async {
+        world.patch::<Secret>(&secret, json!({"stringData": {&name: changed}})).await;
+    };
+    let logins = Logins { good: &[(&name, &changed)], bad: &[(&name, &password)] };
+    logins.after("a changed password", change, &servers, PATIENCE).await;
+}
