@@ -87,7 +87,7 @@ pub async fn unnoticed(world: &World, cluster: &str, change: Change) -> Duration
     let (verdict, took) = change.witnessed(world, cluster).await;
     verdict.assert_nothing_lost();
     verdict.report.assert_no_failed_operations();
-    let gap = verdict.report.longest_gap().length;
+    let gap = verdict.report.noticed();
     assert!(gap <= NOTICED, "{change}: a shard took no write for {gap:?}\n{verdict}");
     took
 }

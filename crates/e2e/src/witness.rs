@@ -28,6 +28,7 @@ mod report;
 mod router;
 pub mod single;
 pub(crate) mod slot_map;
+mod stall;
 mod trouble;
 mod verdict;
 mod writer;
@@ -148,6 +149,7 @@ pub struct Witness {
     began: Instant,
     shards: Vec<Arc<Shard>>,
     writers: Vec<JoinHandle<Vec<KeyRecord>>>,
+    stall: JoinHandle<Duration>,
     stop: CancellationToken,
     _guard: DropGuard,
     _thread: OwnThread,
@@ -209,11 +211,12 @@ impl Witness {
             let began = Instant::now();
             let (shards, writers) =
                 writer::start(&plan, &Arc::new(router), &run_name(&plan), began, &stopping);
-            Ok((began, shards, writers))
+            let stall = tokio::spawn(stall::longest(stopping));
+            Ok((began, shards, writers, stall))
         };
-        let (began, shards, writers) = thread.run(first_steps).await?;
+        let (began, shards, writers, stall) = thread.run(first_steps).await?;
         let guard = stop.clone().drop_guard();
-        let witness = Self { settings, began, shards, writers, stop, _guard: guard, _thread: thread };
+        let witness = Self { settings, began, shards, writers, stall, stop, _guard: guard, _thread: thread };
         witness.see_first_writes().await?;
         Ok(witness)
     }
@@ -258,6 +261,7 @@ impl Witness {
             keys.extend(written.expect("a writer of the witness should not fail"));
         }
         Report {
+            longest_stall: self.stall.await.expect("a clock of the witness should not fail"),
             shards: self.shards.iter().map(|shard| shard.report(ended)).collect(),
             duration: ended - self.began,
             rate: self.settings.rate,

@@ -105,6 +105,8 @@ pub struct Report {
     pub shards: Vec<ShardReport>,
     /// How long it wrote.
     pub duration: Duration,
+    /// How late the witness itself was at worst, because the machine had no time for it.
+    pub longest_stall: Duration,
     /// Writes a second that were asked for.
     pub rate: u32,
     pub(super) attempt_deadline: Duration,
@@ -122,6 +124,11 @@ impl Report {
     /// The longest time that any shard was without an acknowledged write.
     pub fn longest_gap(&self) -> Gap {
         self.shards.iter().map(|shard| shard.longest_gap).max().unwrap_or_default()
+    }
+
+    /// The longest gap without what the machine itself took: a process that waits for a processor is not the cluster's fault.
+    pub fn noticed(&self) -> Duration {
+        self.longest_gap().length.saturating_sub(self.longest_stall)
     }
 
     /// Writes a second that were acknowledged.
@@ -172,11 +179,12 @@ impl fmt::Display for Report {
         row("all", &tally, gap)?;
         writeln!(
             f,
-            "{:.1} s, {:.0} of {} writes/s; longest gap {:.1} s after the first write",
+            "{:.1} s, {:.0} of {} writes/s; longest gap {:.1} s after the first write; the witness itself was {} ms late",
             self.duration.as_secs_f64(),
             self.achieved_rate(),
             self.rate,
             gap.began.as_secs_f64(),
+            self.longest_stall.as_millis(),
         )?;
         writeln!(f, "redirects: {} MOVED, {} ASK", tally.moved, tally.asked)?;
         writeln!(f, "retries: {}", Counts(&tally.retries))?;
