@@ -52,7 +52,7 @@ pub use trouble::Trouble;
 pub use verdict::Verdict;
 use writer::Shard;
 
-use crate::access::Access;
+use crate::access::{Access, Address};
 
 /// Acknowledged writes of each shard before a test goes on: there must be something to lose.
 const FIRST: u64 = 10;
@@ -150,6 +150,7 @@ pub struct Witness {
     shards: Vec<Arc<Shard>>,
     writers: Vec<JoinHandle<Vec<KeyRecord>>>,
     stall: JoinHandle<Duration>,
+    router: Arc<Router>,
     stop: CancellationToken,
     _guard: DropGuard,
     _thread: OwnThread,
@@ -209,14 +210,15 @@ impl Witness {
             // Finding them takes a moment, which must not count as a stall.
             hash_slot::tags();
             let began = Instant::now();
-            let (shards, writers) =
-                writer::start(&plan, &Arc::new(router), &run_name(&plan), began, &stopping);
+            let router = Arc::new(router);
+            let (shards, writers) = writer::start(&plan, &router, &run_name(&plan), began, &stopping);
             let stall = tokio::spawn(stall::longest(stopping));
-            Ok((began, shards, writers, stall))
+            Ok((began, shards, writers, stall, router))
         };
-        let (began, shards, writers, stall) = thread.run(first_steps).await?;
+        let (began, shards, writers, stall, router) = thread.run(first_steps).await?;
         let guard = stop.clone().drop_guard();
-        let witness = Self { settings, began, shards, writers, stall, stop, _guard: guard, _thread: thread };
+        let witness =
+            Self { settings, began, shards, writers, stall, router, stop, _guard: guard, _thread: thread };
         witness.see_first_writes().await?;
         Ok(witness)
     }
@@ -234,6 +236,12 @@ impl Witness {
             }
         }
         Ok(())
+    }
+
+    /// The cluster can be found at these addresses from now on: clients resolve its name again, and so must a witness
+    /// whose cluster moves to other addresses all at once.
+    pub fn found_at(&self, seeds: impl IntoIterator<Item = Address>) {
+        self.router.found_at(seeds);
     }
 
     /// What was seen so far.

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
@@ -148,7 +149,19 @@ impl Objects {
 
     /// Delete exactly this object: not a newer one of the same name, and not one that changed since it was looked at.
     pub async fn delete(&self, name: &str, uid: &str, resource_version: &str) -> Result<(), Error> {
+        self.delete_within(name, uid, resource_version, None).await
+    }
+
+    /// The same, for a pod that has other than its own time to end. Never none: nobody would wait for its end then.
+    pub async fn delete_within(
+        &self,
+        name: &str,
+        uid: &str,
+        resource_version: &str,
+        grace: Option<NonZeroU32>,
+    ) -> Result<(), Error> {
         let parameters = DeleteParams {
+            grace_period_seconds: grace.map(NonZeroU32::get),
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
                 resource_version: Some(resource_version.to_owned()),

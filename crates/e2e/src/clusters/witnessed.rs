@@ -33,17 +33,35 @@ impl World {
         access
     }
 
+    /// What resolving the cluster's name tells clients, again and again.
+    async fn tell_addresses(&self, name: &str, witness: &Witness) {
+        loop {
+            let addresses: Vec<_> = self.wanted(name).await.shards.into_iter().flatten().collect();
+            if !addresses.is_empty() {
+                witness.found_at(addresses);
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
     /// Do something to a cluster under the witness, wait until the cluster is whole and every shard takes writes, and look
     /// for everything that was acknowledged. Returns also how long it took until the cluster was whole.
     pub async fn under_witness(&self, name: &str, work: impl Future<Output = ()>) -> (Verdict, Duration) {
         let access = self.witness_access(name).await;
         let witness = Witness::start(Settings::new(access)).await.expect("should start");
         let begun = Instant::now();
-        work.await;
-        self.wait_cluster_ready(name).await;
-        self.wait_whole(name, WHOLE_WITHIN).await;
-        let took = begun.elapsed();
-        serves_again(&witness).await;
+        let all = async {
+            work.await;
+            self.wait_cluster_ready(name).await;
+            self.wait_whole(name, WHOLE_WITHIN).await;
+            let took = begun.elapsed();
+            serves_again(&witness).await;
+            took
+        };
+        let took = tokio::select! {
+            took = all => took,
+            () = self.tell_addresses(name, &witness) => unreachable!("it tells for ever"),
+        };
         let report = witness.stop().await;
         let verdict = report.verify(&self.witness_access(name).await).await.expect("should find its keys");
         (verdict, took)

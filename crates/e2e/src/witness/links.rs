@@ -14,17 +14,24 @@ use crate::access::{Access, Address};
 /// The connections to all nodes.
 pub(super) struct Links {
     access: Access,
+    seeds: Mutex<BTreeSet<Address>>,
     deadlines: Deadlines,
     open: Mutex<BTreeMap<Address, Arc<Link>>>,
 }
 
 impl Links {
     pub(super) fn new(access: Access, deadlines: Deadlines) -> Self {
-        Self { access, deadlines, open: Mutex::default() }
+        let seeds = Mutex::new(access.seeds.iter().cloned().collect());
+        Self { access, seeds, deadlines, open: Mutex::default() }
     }
 
     pub(super) fn seeds(&self) -> BTreeSet<Address> {
-        self.access.seeds.iter().cloned().collect()
+        self.seeds.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The cluster can be found at these addresses from now on.
+    pub(super) fn found_at(&self, seeds: BTreeSet<Address>) {
+        *self.seeds.lock().unwrap_or_else(PoisonError::into_inner) = seeds;
     }
 
     /// The link to a node; it may not be open yet.

@@ -93,6 +93,11 @@ impl Router {
         Ok(Self { links, map, stale, _learner: AbortOnDropHandle::new(learner) })
     }
 
+    /// The cluster can be found at these addresses from now on, as a name that is resolved again tells.
+    pub(super) fn found_at(&self, seeds: impl IntoIterator<Item = Address>) {
+        self.links.found_at(seeds.into_iter().collect());
+    }
+
     /// What is known of the slots now.
     pub(super) fn map(&self) -> SlotMap {
         self.map.borrow().clone()
@@ -172,12 +177,10 @@ async fn keep_learning(links: Arc<Links>, map: Arc<watch::Sender<SlotMap>>, stal
             trouble_until = Instant::now() + TROUBLE_LASTS;
         }
         let begun = Instant::now();
-        let nodes = map.borrow().nodes().clone();
-        let learned = match learn(&links, &nodes).await {
-            Some(learned) => Some(learned),
-            None => learn(&links, &links.seeds()).await,
-        };
-        if let Some(learned) = learned {
+        // All at once: where every node is gone, a seed answers before the first of them is given up.
+        let mut nodes = map.borrow().nodes().clone();
+        nodes.extend(links.seeds());
+        if let Some(learned) = learn(&links, &nodes).await {
             let changed = map.send_if_modified(|map| {
                 let changed = *map != learned;
                 *map = learned.clone();

@@ -1,5 +1,7 @@
 //! Faults of a cluster's servers, once each, under the witness.
 
+use std::time::Duration;
+
 use e2e::clusters::{Server, WHOLE_WITHIN};
 use e2e::faults::Fault;
 use e2e::objects::uid;
@@ -7,6 +9,9 @@ use e2e::witness::Verdict;
 use e2e::{World, wait, world};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
+
+/// How long clients may wait when every pod is deleted at once.
+const BACK_WITHIN: Duration = Duration::from_secs(15);
 
 /// Three shards with a copy each, without any volume: what a server forgets, only its copy knows.
 async fn volatile(world: &World) {
@@ -88,6 +93,113 @@ async fn deleting_the_pod_of_a_primary_loses_nothing() {
         verdict.assert_nothing_lost();
         let now = world.cluster_server("hit", &before.node).await;
         assert_ne!(uid(&now.pod), uid(&before.pod));
+    })
+    .await;
+}
+
+/// The primaries of the first shards.
+async fn primaries(world: &World, count: usize) -> Vec<Server> {
+    let mut primaries = Vec::new();
+    for shard in world.cluster_status("hit").await.shard_details.into_iter().take(count) {
+        primaries.push(world.cluster_server("hit", &shard.primary.expect("should have a primary")).await);
+    }
+    primaries
+}
+
+fn pods(servers: &[Server]) -> Vec<Pod> {
+    servers.iter().map(|server| server.pod.clone()).collect()
+}
+
+/// Those that are left cannot vote anybody in.
+#[tokio::test]
+async fn most_primaries_killed_at_once_lose_nothing() {
+    world::run("killed-majority", async |world| {
+        volatile(world).await;
+        let victims = primaries(world, 2).await;
+        let (verdict, took) = world
+            .under_witness("hit", async {
+                Fault::ServerKilled.begin(world, &pods(&victims)).await.mend(world).await;
+                for victim in &victims {
+                    started_again(world, victim).await;
+                }
+            })
+            .await;
+        eprintln!("most primaries killed: whole again after {took:?}\n{verdict}");
+        verdict.assert_nothing_lost();
+    })
+    .await;
+}
+
+/// Those that are left cannot vote anybody in, and the silent ones may wake up at any moment: they are ended first.
+#[tokio::test]
+async fn most_primaries_frozen_are_ended_before_they_are_replaced() {
+    world::run("frozen-majority", async |world| {
+        volatile(world).await;
+        let victims = primaries(world, 2).await;
+        let (verdict, took) = world
+            .under_witness("hit", async {
+                let in_place = Fault::ServerFrozen.begin(world, &pods(&victims)).await;
+                for victim in &victims {
+                    started_again(world, victim).await;
+                }
+                in_place.mend(world).await;
+            })
+            .await;
+        eprintln!("most primaries frozen: whole again after {took:?}\n{verdict}");
+        verdict.assert_nothing_lost();
+        for victim in &victims {
+            let ended = format!("Fencing: making sure that the server of {} is dead", victim.node);
+            world.wait_event("hit", &ended).await;
+        }
+    })
+    .await;
+}
+
+/// With data on volumes, everybody comes back with what they had, at other addresses.
+#[tokio::test]
+async fn all_pods_deleted_at_once_come_back_with_their_data() {
+    world::run("all-deleted", async |world| {
+        let spec = json!({"shards": 3, "replicas": 1, "persistence": {"size": "64Mi"}});
+        world.witnessed_cluster("hit", spec).await;
+        let victims = world.cluster_servers("hit").await;
+        let (verdict, took) = world
+            .under_witness("hit", async {
+                Fault::PodDeleted.begin(world, &pods(&victims)).await.mend(world).await;
+                for victim in &victims {
+                    started_again(world, victim).await;
+                }
+            })
+            .await;
+        eprintln!("all pods deleted: whole again after {took:?}\n{verdict}");
+        verdict.assert_nothing_lost();
+        let outage = verdict.report.noticed();
+        assert!(outage <= BACK_WITHIN, "no write for {outage:?}");
+    })
+    .await;
+}
+
+/// The others notice by themselves that a machine is gone; when it is back, its servers follow.
+#[tokio::test]
+async fn a_lost_machine_costs_no_shard() {
+    world::run("lost-machine", async |world| {
+        volatile(world).await;
+        let victim = primaries(world, 1).await.remove(0);
+        let (verdict, took) = world
+            .under_witness("hit", async {
+                let lost = Fault::MachineLost.begin(world, std::slice::from_ref(&victim.pod)).await;
+                wait::until("every slot is served without the machine", WHOLE_WITHIN, async || {
+                    let status = world.cluster_status("hit").await;
+                    let slots = status.summary.map(|summary| summary.slots).unwrap_or_default();
+                    let served =
+                        slots == "16384/16384" && status.phase != Some(api::cluster::ClusterPhase::Ready);
+                    if served { Ok(()) } else { Err((slots, status.message)) }
+                })
+                .await;
+                lost.mend(world).await;
+            })
+            .await;
+        eprintln!("machine lost: whole again after {took:?}\n{verdict}");
+        verdict.assert_nothing_lost();
     })
     .await;
 }

@@ -1,5 +1,7 @@
 //! Doing what the plan says, in its order, stopping at the first thing that does not work.
 
+use std::num::NonZeroU32;
+
 use api::keys;
 use futures::StreamExt as _;
 use valkey::Connection;
@@ -16,6 +18,9 @@ use crate::objects::{Collision, Kind, Performed, Writer, controlled_by};
 
 /// Servers spoken to at the same time.
 const PARALLEL: usize = 16;
+
+/// Seconds that a server which is not heard of any more has to end: everybody waits for it.
+const FENCED_WITHIN: NonZeroU32 = NonZeroU32::new(5).expect("5 is not 0");
 
 /// What came of a plan.
 #[derive(Debug, Default)]
@@ -67,7 +72,8 @@ async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut O
         Step::HandOver { .. } => return,
     };
     tracing::info!(step = %step.describe(), kind = kind.name(), object = %name, "deleting");
-    match writer(desired, context).objects(kind).delete(name, uid, resource_version).await {
+    let grace = matches!(step, Step::FencePod { .. }).then_some(FENCED_WITHIN);
+    match writer(desired, context).objects(kind).delete_within(name, uid, resource_version, grace).await {
         Ok(()) => outcome.commands += 1,
         // Somebody else was faster, or it changed: the next pass looks again.
         Err(error) if error.is_not_found() || error.is_conflict() => {}
