@@ -20,6 +20,7 @@ mod plan;
 mod promotions;
 mod references;
 mod server;
+mod slot_move;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -130,7 +131,8 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     let outcome = act::act(&desired, &observed, &plan, &keys, context).await;
     let seen = status::Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
     let after = status::status(&seen, &plan, &outcome, &before, Timestamp::now());
-    report(cluster, &before, &after, events::deeds(&plan, &desired.identity.namespace), context).await?;
+    let deeds = plan.deeds.iter().chain(&outcome.deeds);
+    report(cluster, &before, &after, events::deeds(deeds, &desired.identity.namespace), context).await?;
     let acted = !outcome.written.is_empty() || outcome.commands > 0;
     if let Some(error) = outcome.error {
         return Err(error).context(ActSnafu { cluster: cluster.name_any() });

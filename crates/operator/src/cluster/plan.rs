@@ -4,9 +4,11 @@
 mod formation;
 mod heal;
 mod objects;
+mod open_slots;
 mod roll;
 mod scale;
 mod shard_health;
+mod slot_moves;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +17,7 @@ use api::ValkeyClusterStatus;
 use api::cluster::BudgetMode;
 use api::condition::ClusterCondition;
 
-use super::command::Stage;
+use super::command::{Order, Stage};
 use super::observe::Observed;
 use super::topology::{Place, Topology};
 use super::users::{self, Users};
@@ -25,6 +27,7 @@ use crate::objects::Write;
 pub(super) use objects::wants_budget;
 pub(super) use roll::Blocked;
 use shard_health::Health;
+use slot_moves::Begun;
 pub(super) use step::Step;
 
 /// What the cluster orders beyond what its spec says.
@@ -148,17 +151,38 @@ fn undertake(
     let scale = scale::scale(&health, under_way, in_flight);
     if scale.needed {
         plan.blocked = scale.blocked;
-        for (node, words) in &scale.failures {
-            plan.deeds.push(Deed::warning("MigrationFailed", words.clone()).about(node));
-        }
-        for command in &scale.moves {
-            plan.promotions.insert(command.at.0);
-            plan.deeds
-                .push(Deed::normal("MovingSlots", scale.progress.clone()).about(&health.name(command.at)));
-        }
-        plan.stages.extend((!scale.moves.is_empty()).then_some(scale.moves));
+        begin_moves(&health, scale.moves, &scale.progress, status, plan);
         announce_or_take(SCALE, scale.progress, scale.step, scale.pending, status, plan);
     }
+}
+
+/// Tell the servers, and the user of what is new.
+fn begin_moves(
+    health: &Health<'_>,
+    moves: Begun,
+    progress: &str,
+    status: &ValkeyClusterStatus,
+    plan: &mut Plan,
+) {
+    for (node, words) in moves.failures {
+        plan.deeds.push(Deed::warning("MigrationFailed", words).about(&node));
+    }
+    let known = status.orchestration.as_ref().and_then(|known| known.phase.as_deref());
+    for command in &moves.commands {
+        // Every pass carries on with slots that move one by one, and only the first is worth a word.
+        let goes_on = matches!(command.order, Order::Carry(_));
+        if !goes_on {
+            plan.promotions.insert(command.at.0);
+        }
+        if !goes_on || !known.is_some_and(scale::is_moving) {
+            plan.deeds.push(Deed::normal("MovingSlots", progress).about(&health.name(command.at)));
+        }
+    }
+    if moves.to_be_announced {
+        plan.deeds.push(Deed::normal("MovingSlots", progress));
+        plan.settling = true;
+    }
+    plan.stages.extend((!moves.commands.is_empty()).then_some(moves.commands));
 }
 
 /// A step is taken only if the status says already that it is about to be.
@@ -227,6 +251,10 @@ fn topology_commands(
     plan.stages = healing.stages;
     let stages = [epochs, introductions, copies, forgotten];
     plan.stages.extend(stages.into_iter().filter(|stage| !stage.is_empty()));
+    // While a change goes through the cluster, slots that are half moved are its own.
+    if plan.stages.is_empty() && was_formed(status) && status.orchestration.is_some() {
+        plan.stages = open_slots::settle(topology, &open_slots::open_slots(topology));
+    }
 }
 
 /// The cluster has served before: a server without slots is no reason to hand them out again.

@@ -63,6 +63,11 @@ impl Member<'_> {
         self.entry(other.id()).is_some_and(|node| node.address.ip == other.address)
     }
 
+    /// It gives or takes slots that have not moved yet, and may hold keys of slots that it does not own.
+    pub(super) fn has_open_slots(&self) -> bool {
+        self.facts.open_slots().next().is_some()
+    }
+
     /// How much of the history it has.
     pub(super) fn offset(&self) -> u64 {
         let replication = self.facts.replication.as_ref();
@@ -134,6 +139,12 @@ impl<'a> Topology<'a> {
     /// The slots of one owner.
     pub(super) fn slots_of(&self, id: &str) -> &[SlotRange] {
         self.owned.get(id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Who owns a slot.
+    pub(super) fn owner_of(&self, slot: u16) -> Option<&'a str> {
+        let mut owners = self.owned.iter();
+        owners.find(|(_, ranges)| ranges.iter().any(|range| range.contains(slot))).map(|(id, _)| *id)
     }
 
     /// Slots that nobody claims.
