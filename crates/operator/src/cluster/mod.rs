@@ -14,6 +14,7 @@ mod command;
 mod context;
 mod directives;
 mod events;
+mod half_moved;
 mod observe;
 mod paths;
 mod plan;
@@ -126,7 +127,9 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     let users = users::gather(&desired, &observed, &keys, context).await;
     let topology = Topology::of(&observed, &desired.identity.namespace);
     let in_flight = context.promotions.in_flight(&desired.identity.uid, Instant::now());
-    let plan = plan::plan(&desired, &observed, &topology, &users, &before, &in_flight);
+    let open = plan::open_slots(&topology);
+    let left_behind = context.half_moved.left_behind(&desired.identity.uid, &open, Instant::now());
+    let plan = plan::plan(&desired, &observed, &topology, &users, &before, &in_flight, &left_behind);
     context.promotions.began(&desired.identity.uid, &plan.promotions, Instant::now());
     let outcome = act::act(&desired, &observed, &plan, &keys, context).await;
     let seen = status::Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
@@ -146,6 +149,9 @@ fn next(acted: bool, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'stati
     }
     match (acted, after.phase) {
         (true, _) => ("acted", Action::requeue(LOOK_AT_ONCE)),
+        (false, Some(api::cluster::ClusterPhase::Ready)) if plan.watching => {
+            ("watching", Action::requeue(LOOK_SOON))
+        }
         (false, Some(api::cluster::ClusterPhase::Ready)) => ("converged", Action::requeue(LOOK_AGAIN)),
         (false, _) => ("waiting", Action::requeue(LOOK_SOON)),
     }

@@ -25,6 +25,7 @@ use super::validate::Desired;
 use crate::objects::Write;
 
 pub(super) use objects::wants_budget;
+pub(super) use open_slots::open_slots;
 pub(super) use roll::Blocked;
 use shard_health::Health;
 use slot_moves::Begun;
@@ -101,6 +102,8 @@ pub(super) struct Plan {
     pub(super) blocked: Option<Blocked>,
     /// Servers settle things among themselves just now: looking again soon is worth it.
     pub(super) settling: bool,
+    /// Somebody else may be at work: if it stays like this, it is ours to mend.
+    pub(super) watching: bool,
 }
 
 /// Decide.
@@ -111,6 +114,7 @@ pub(super) fn plan(
     users: &Users,
     status: &ValkeyClusterStatus,
     in_flight: &BTreeSet<u32>,
+    left_behind: &BTreeSet<u16>,
 ) -> Plan {
     let mut plan = Plan::default();
     if !observed.collisions.is_empty() {
@@ -119,6 +123,9 @@ pub(super) fn plan(
     }
     plan.users = users::changes(users, topology);
     topology_commands(desired, topology, status, in_flight, &mut plan);
+    if plan.stages.is_empty() && was_formed(status) {
+        settle_open_slots(topology, status, left_behind, &mut plan);
+    }
     // Healing comes before everything that takes something away.
     if plan.stages.is_empty() && was_formed(status) {
         undertake(desired, observed, topology, status, in_flight, &mut plan);
@@ -251,10 +258,22 @@ fn topology_commands(
     plan.stages = healing.stages;
     let stages = [epochs, introductions, copies, forgotten];
     plan.stages.extend(stages.into_iter().filter(|stage| !stage.is_empty()));
-    // While a change goes through the cluster, slots that are half moved are its own.
-    if plan.stages.is_empty() && was_formed(status) && status.orchestration.is_some() {
-        plan.stages = open_slots::settle(topology, &open_slots::open_slots(topology));
-    }
+}
+
+/// Slots that are half moved are finished or closed: at once if they are our own, else when somebody left them behind.
+fn settle_open_slots(
+    topology: &Topology<'_>,
+    status: &ValkeyClusterStatus,
+    left_behind: &BTreeSet<u16>,
+    plan: &mut Plan,
+) {
+    let open = open_slots(topology);
+    plan.watching = !open.is_empty();
+    // While a change goes through the cluster, they are its own.
+    let ours = status.orchestration.is_some();
+    let settled = open_slots::settle(topology, if ours { &open } else { left_behind });
+    plan.stages = settled.stages;
+    plan.deeds.extend(settled.deeds.into_iter().filter(|_| !ours));
 }
 
 /// The cluster has served before: a server without slots is no reason to hand them out again.

@@ -9,7 +9,7 @@ use valkey::slots::{self, Move};
 
 use super::super::command::{Command, Order, Stage};
 use super::super::topology::{Member, Place, Topology, Whose};
-use super::slot_moves;
+use super::{Deed, slot_moves};
 
 /// Every slot that is half moved.
 pub(in super::super) fn open_slots(topology: &Topology<'_>) -> BTreeSet<u16> {
@@ -27,22 +27,31 @@ enum Ending {
     Wait,
 }
 
+/// What is done about half moved slots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Settled {
+    pub(super) stages: Vec<Stage>,
+    pub(super) deeds: Vec<Deed>,
+}
+
 /// End half moved slots.
-pub(super) fn settle(topology: &Topology<'_>, open: &BTreeSet<u16>) -> Vec<Stage> {
+pub(super) fn settle(topology: &Topology<'_>, open: &BTreeSet<u16>) -> Settled {
     let mut moves: BTreeMap<(Place, Place), Vec<SlotRange>> = BTreeMap::new();
     let mut closing: BTreeMap<Place, Vec<u16>> = BTreeMap::new();
     let mut staying: BTreeMap<Place, Vec<u16>> = BTreeMap::new();
     let mut given_up: BTreeMap<(Place, String), Vec<u16>> = BTreeMap::new();
+    let mut closed = Vec::new();
     for slot in open.iter().copied() {
         match ending(topology, slot) {
             Ending::Finish { from, to } => {
                 moves.entry((from, to)).or_default().extend(SlotRange::new(slot, slot));
             }
             Ending::Close { importing, leaving, former, owner } => {
+                closed.push(slot);
                 for place in importing {
                     closing.entry(place).or_default().push(slot);
                 }
-                for place in leaving {
+                if let Some(place) = leaving {
                     staying.entry(place).or_default().push(slot);
                 }
                 for place in former {
@@ -52,6 +61,7 @@ pub(super) fn settle(topology: &Topology<'_>, open: &BTreeSet<u16>) -> Vec<Stage
             Ending::Wait => {}
         }
     }
+    let deeds = deeds(topology, &moves, &closed);
     let close = |(at, slots)| Command { at, order: Order::Close(slots) };
     let let_go = |((at, owner), slots)| Command { at, order: Order::GiveUp { slots, owner } };
     let stages = [
@@ -60,7 +70,43 @@ pub(super) fn settle(topology: &Topology<'_>, open: &BTreeSet<u16>) -> Vec<Stage
         closing.into_iter().map(close).chain(given_up.into_iter().map(let_go)).collect(),
         staying.into_iter().map(close).collect(),
     ];
-    stages.into_iter().filter(|stage| !stage.is_empty()).collect()
+    Settled { stages: stages.into_iter().filter(|stage| !stage.is_empty()).collect(), deeds }
+}
+
+fn deeds(
+    topology: &Topology<'_>,
+    moves: &BTreeMap<(Place, Place), Vec<SlotRange>>,
+    closed: &[u16],
+) -> Vec<Deed> {
+    let name = |place: &Place| topology.members.get(place).map(|member| member.name).unwrap_or_default();
+    let mut deeds = Vec::new();
+    for ((from, to), ranges) in moves {
+        let note = format!(
+            "{} left behind half moved from {} to {}: the move is finished",
+            slots_in_words(ranges.iter().map(|range| range.start())),
+            name(from),
+            name(to)
+        );
+        deeds.push(Deed::warning("FinishingSlots", note).about(name(to)));
+    }
+    if !closed.is_empty() {
+        let note = format!(
+            "{} left behind half moved, with no key on the way: the move is called off",
+            slots_in_words(closed.iter().copied())
+        );
+        deeds.push(Deed::warning("ClosingSlots", note));
+    }
+    deeds
+}
+
+fn slots_in_words(slots: impl ExactSizeIterator<Item = u16>) -> String {
+    let count = slots.len();
+    let first: Vec<String> = slots.take(5).map(|slot| slot.to_string()).collect();
+    match count {
+        1 => format!("slot {} was", first.join(", ")),
+        2..=5 => format!("slots {} were", first.join(", ")),
+        _ => format!("{count} slots ({}, …) were", first.join(", ")),
+    }
 }
 
 fn finish(topology: &Topology<'_>, moves: BTreeMap<(Place, Place), Vec<SlotRange>>) -> Stage {

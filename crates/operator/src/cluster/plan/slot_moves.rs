@@ -32,7 +32,8 @@ pub(super) fn begin(
 ) -> Begun {
     let mut begun = Begun::default();
     let runs = |member: &Member<'_>| member.facts.migrations.iter().any(|one| one.state.is_running());
-    if topology.members.values().any(runs) {
+    // Slots that are half moved are settled first: somebody may hold keys of them.
+    if topology.members.values().any(|member| runs(member) || member.has_open_slots()) {
         return begun;
     }
     for one in slots::waves(moves).into_iter().next().unwrap_or_default() {

@@ -6,6 +6,7 @@ mod claims;
 mod convergence;
 mod crashes;
 mod kubernetes;
+mod left_open;
 mod loopback;
 mod moves;
 mod resizing;

@@ -9,18 +9,18 @@ use super::convergence::{assert_rests, spec};
 use super::moves;
 use super::world::{Passed, World};
 
-const OLD: Version = Version::new(8, 1, 4);
-const NEW: Version = Version::new(9, 1, 2);
+pub(super) const OLD: Version = Version::new(8, 1, 4);
+pub(super) const NEW: Version = Version::new(9, 1, 2);
 
 /// A cluster in use, and what its clients have written.
 #[derive(Clone)]
-struct Used {
-    world: World,
-    written: Vec<(u16, u32)>,
+pub(super) struct Used {
+    pub(super) world: World,
+    pub(super) written: Vec<(u16, u32)>,
 }
 
 impl Used {
-    fn settled(release: Version, spec: &str) -> Self {
+    pub(super) fn settled(release: Version, spec: &str) -> Self {
         let mut used = Self { world: World::settled_on(release, spec), written: Vec::new() };
         for key in 0..200 {
             used.write(key);
@@ -41,7 +41,7 @@ impl Used {
     }
 
     /// A pass, then a moment in which a client writes.
-    fn step(&mut self, deeds: usize) -> Passed {
+    pub(super) fn step(&mut self, deeds: usize) -> Passed {
         let passed = self.world.pass_until(deeds);
         let fresh = 1000 + u32::try_from(self.written.len()).expect("should be few");
         self.write(fresh);
@@ -49,26 +49,31 @@ impl Used {
         passed
     }
 
-    fn come_to_rest(&mut self, at_most: usize) -> Option<usize> {
+    pub(super) fn come_to_rest(&mut self, at_most: usize) -> Option<usize> {
         (0..at_most).find(|_| {
             self.step(usize::MAX);
             self.world.is_at_rest()
         })
     }
 
-    fn assert_ends_well(&mut self, shards: usize, story: &str) {
+    pub(super) fn assert_ends_well(&mut self, shards: usize, story: &str) {
         let rest = self.come_to_rest(60);
         assert!(rest.is_some(), "{story}: {:#?}", self.world.status());
-        self.world.assert_no_slot_is_owned_twice();
-        assert_rests(&mut self.world);
-        self.written.sort_unstable();
-        assert_eq!(moves::reachable(&self.world.servers), self.written, "{story}");
+        self.assert_keys(story);
         let owned: Vec<u32> =
             self.world.servers.values().map(|server| slots::count(&server.slots())).collect();
         let owners: Vec<u32> = owned.into_iter().filter(|owned| *owned > 0).collect();
         assert_eq!(owners.len(), shards, "{story}");
         let even = u32::from(SLOT_COUNT) / u32::try_from(shards).expect("should be few");
         assert!(owners.iter().all(|owned| (even..=even + 1).contains(owned)), "{story}: {owners:?}");
+    }
+
+    /// Every key that was written is at whoever owns its slot, and no slot is half moved.
+    pub(super) fn assert_keys(&mut self, story: &str) {
+        self.world.assert_no_slot_is_owned_twice();
+        assert_rests(&mut self.world);
+        self.written.sort_unstable();
+        assert_eq!(moves::reachable(&self.world.servers), self.written, "{story}");
         assert!(self.world.servers.values().all(|server| server.migrating.is_empty()), "{story}");
         assert!(self.world.servers.values().all(|server| server.importing.is_empty()), "{story}");
     }

@@ -79,6 +79,8 @@ pub(super) struct World {
     pub(super) release: Version,
     /// Which of the commands that may be given at the same time comes first.
     pub(super) turn: usize,
+    /// Slots that somebody else has just opened are left alone.
+    pub(super) is_patient: bool,
     /// Deeds after which a pass has no time left to move slots.
     pub(super) time: usize,
     /// What only this run of the controller knows.
@@ -97,6 +99,7 @@ impl World {
             servers: Servers::new(),
             release: Version::new(9, 1, 2),
             turn: 0,
+            is_patient: false,
             time: usize::MAX,
             remembered: BTreeMap::new(),
             clock: 0,
@@ -193,7 +196,9 @@ impl World {
         let observed = self.observe();
         let users = self.users(&desired, &observed);
         let topology = Topology::of(&observed, NAMESPACE);
-        let plan = plan::plan(&desired, &observed, &topology, &users, &before, &BTreeSet::new());
+        let left_behind = if self.is_patient { BTreeSet::new() } else { plan::open_slots(&topology) };
+        let plan =
+            plan::plan(&desired, &observed, &topology, &users, &before, &BTreeSet::new(), &left_behind);
         assert_slots_are_handed_out_once(&plan, &before);
         let mut left = deeds;
         let mut passed = Passed::default();
