@@ -122,7 +122,7 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
             return Ok(("invalid", Action::await_change()));
         }
     };
-    let slots_move = before.orchestration.as_ref().is_some_and(|known| known.name == plan::SCALE);
+    let slots_move = before.orchestration.as_ref().is_some_and(|known| plan::moves_slots(&known.name));
     let (observed, keys) = observe::observe(&desired, None, slots_move, context).await;
     let users = users::gather(&desired, &observed, &keys, context).await;
     let topology = Topology::of(&observed, &desired.identity.namespace);

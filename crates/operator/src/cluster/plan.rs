@@ -3,6 +3,7 @@
 
 mod formation;
 mod heal;
+mod merge;
 mod objects;
 mod open_slots;
 mod roll;
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::ValkeyClusterStatus;
 use api::cluster::BudgetMode;
-use api::condition::ClusterCondition;
+use api::condition::{ClusterCondition, ClusterReason};
 
 use super::command::{Order, Stage};
 use super::observe::Observed;
@@ -78,7 +79,25 @@ pub(super) struct Undertaking {
 
 /// Names of changes, as the status shows them.
 const ROLL: &str = "RollingUpdate";
-pub(super) const SCALE: &str = "Scale";
+const SCALE: &str = "Scale";
+const MERGE: &str = "MergeShards";
+
+/// Whether slots move in a change of this name.
+pub(super) fn moves_slots(name: &str) -> bool {
+    [SCALE, MERGE].contains(&name)
+}
+
+/// Why a change of this name is made.
+pub(super) fn reason_for(name: &str) -> ClusterReason {
+    match name {
+        SCALE => ClusterReason::Scaling,
+        MERGE => ClusterReason::Healing,
+        _ => ClusterReason::Rolling,
+    }
+}
+
+/// How the progress of slots that move ends.
+const SLOTS_LEFT: &str = "slots are still to be moved";
 
 /// Everything a pass does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -145,6 +164,14 @@ fn undertake(
     plan: &mut Plan,
 ) {
     let health = Health { desired, observed, topology };
+    let is_under_way = |name| status.orchestration.as_ref().is_some_and(|known| known.name == name);
+    let mut merge = merge::merge(&health, is_under_way(MERGE), in_flight);
+    // Where servers are too old for it, a roll may help.
+    if let Some(merge) = merge.take_if(|merge| merge.moves.blocked.is_none()) {
+        begin_moves(&health, merge.moves, &merge.progress, status, plan);
+        announce_or_take(MERGE, merge.progress, None, merge.pending, status, plan);
+        return;
+    }
     let roll = roll::roll(&health, in_flight, desired.data_loss_accepted);
     if !roll.outdated.is_empty() {
         let all = observed.nodes.len();
@@ -154,8 +181,12 @@ fn undertake(
         announce_or_take(ROLL, progress, roll.step, roll.outdated, status, plan);
         return;
     }
-    let under_way = status.orchestration.as_ref().is_some_and(|known| known.name == SCALE);
-    let scale = scale::scale(&health, under_way, in_flight);
+    if let Some(merge) = merge {
+        plan.blocked = merge.moves.blocked;
+        announce_or_take(MERGE, merge.progress, None, merge.pending, status, plan);
+        return;
+    }
+    let scale = scale::scale(&health, is_under_way(SCALE), in_flight);
     if scale.needed {
         plan.blocked = scale.blocked;
         begin_moves(&health, scale.moves, &scale.progress, status, plan);
@@ -174,14 +205,15 @@ fn begin_moves(
     for (node, words) in moves.failures {
         plan.deeds.push(Deed::warning("MigrationFailed", words).about(&node));
     }
-    let known = status.orchestration.as_ref().and_then(|known| known.phase.as_deref());
+    let before = status.orchestration.as_ref().and_then(|known| known.phase.as_deref());
+    let was_moving = before.is_some_and(|progress| progress.ends_with(SLOTS_LEFT));
     for command in &moves.commands {
         // Every pass carries on with slots that move one by one, and only the first is worth a word.
         let goes_on = matches!(command.order, Order::Carry(_));
         if !goes_on {
             plan.promotions.insert(command.at.0);
         }
-        if !goes_on || !known.is_some_and(scale::is_moving) {
+        if !goes_on || !was_moving {
             plan.deeds.push(Deed::normal("MovingSlots", progress).about(&health.name(command.at)));
         }
     }

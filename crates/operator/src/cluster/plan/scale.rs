@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use valkey::slots::{self, Move, Owner};
 
 use super::super::topology::{Member, Place};
+use super::SLOTS_LEFT;
 use super::roll::Blocked;
 use super::shard_health::Health;
 use super::slot_moves::{self, Begun};
@@ -21,14 +22,6 @@ pub(super) struct Scale {
     pub(super) step: Option<Step>,
     pub(super) pending: Vec<String>,
     pub(super) blocked: Option<Blocked>,
-}
-
-/// How the progress of moves ends.
-const SLOTS_LEFT: &str = "slots are still to be moved";
-
-/// Whether this is the progress of slots that move.
-pub(super) fn is_moving(progress: &str) -> bool {
-    progress.ends_with(SLOTS_LEFT)
 }
 
 /// Decide what a change of size does next. `under_way` says that one was begun: slots are then moved until they are even.

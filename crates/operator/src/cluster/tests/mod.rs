@@ -11,6 +11,7 @@ mod loopback;
 mod moves;
 mod resizing;
 mod servers;
+mod split_shards;
 mod world;
 
 use crate::objects::Write;

@@ -93,7 +93,7 @@ fn a_cluster_of_any_release_gets_more_shards_and_fewer() {
 }
 
 /// The last slots of a change of size: few enough to die at every word.
-fn last_slots() -> SlotRange {
+pub(super) fn last_slots() -> SlotRange {
     SlotRange::new(8588, 8591).expect("should be slots")
 }
 
@@ -119,7 +119,7 @@ fn nearly_shrunk() -> Used {
 }
 
 /// Die after each deed of each pass.
-fn die_everywhere(mut clean: Used, shards: usize) -> usize {
+pub(super) fn die_everywhere(mut clean: Used, shards: usize) -> usize {
     for slot in last_slots().start()..=last_slots().start() + 1 {
         for key in 0..12 {
             moves::write(&mut clean.world.servers, slot, key);

@@ -306,6 +306,18 @@ impl Server {
         Ok(())
     }
 
+    /// It leads a part of its shard from now on, as after a vote that the others of the shard did not hear of.
+    pub(super) fn secede(&mut self, ranges: &[SlotRange]) {
+        self.follows = None;
+        self.link = Link::Down;
+        self.current_epoch += 1;
+        self.epoch = self.current_epoch;
+        for range in ranges {
+            self.claims.give(*range, Some(&self.id));
+        }
+        self.keys.retain(|slot, _| ranges.iter().any(|range| range.contains(*slot)));
+    }
+
     /// It has shaken hands with another one.
     fn learn(&mut self, other: &Self) {
         let peer = self.peers.entry(other.id.clone()).or_insert(Peer {
