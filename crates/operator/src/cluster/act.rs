@@ -5,12 +5,14 @@ use std::num::NonZeroU32;
 use api::keys;
 use futures::StreamExt as _;
 use valkey::Connection;
+use valkey::acl::SystemUser;
 
-use super::command::{Command, Order, Stage};
+use super::command::{Command, Order, Route, Stage};
 use super::context::Context;
 use super::observe::Observed;
-use super::plan::{Plan, Step};
+use super::plan::{Deed, Plan, Step};
 use super::server::Keys;
+use super::slot_move::{self, Connected, Party};
 use super::topology::Place;
 use super::users;
 use super::validate::Desired;
@@ -31,6 +33,8 @@ pub(super) struct Outcome {
     pub(super) refused: Vec<String>,
     /// Commands that were taken.
     pub(super) commands: usize,
+    /// What a user should hear of how it went.
+    pub(super) deeds: Vec<Deed>,
     pub(super) collision: Option<Collision>,
     /// The first call that failed: nothing after it was tried.
     pub(super) error: Option<kit::apply::Error>,
@@ -162,6 +166,9 @@ impl Servers<'_> {
                 }
                 Err(words) => {
                     tracing::warn!(order, %node, %words, "a server did not obey");
+                    if let Order::Carry(_) = command.order {
+                        outcome.deeds.push(Deed::warning("MigrationFailed", words.clone()).about(&node));
+                    }
                     outcome.refused.push(format!("{order} at {node}: {words}"));
                     all = false;
                 }
@@ -171,30 +178,59 @@ impl Servers<'_> {
     }
 
     async fn command<'a>(&self, command: &'a Command) -> (&'a Command, Result<(), String>) {
-        let connection = match self.open(command.at).await {
-            Ok(connection) => connection,
-            Err(words) => return (command, Err(words)),
+        let obeyed = match self.open(command.at).await {
+            Ok(connection) => self.obey(connection, command).await,
+            Err(words) => Err(words),
         };
-        let obeyed = obey(&connection, &command.order).await;
-        (command, obeyed.map_err(|error| kit::telemetry::chain(&error)))
+        (command, obeyed)
+    }
+
+    async fn obey(&self, connection: Connection, command: &Command) -> Result<(), String> {
+        let obeyed = match &command.order {
+            Order::SetEpoch(epoch) => connection.cluster_set_config_epoch(*epoch).await,
+            Order::AddSlots(ranges) => connection.cluster_add_slots(ranges).await,
+            Order::Meet(address) => connection.cluster_meet(address, api::names::SERVER_PORT).await,
+            Order::Replicate { primary, flush_first } => replicate(&connection, primary, *flush_first).await,
+            Order::Forget(id) => connection.cluster_forget(id).await,
+            Order::Migrate { ranges, to } => {
+                connection.cluster_migrate_slots(&[(ranges.clone(), to.clone())]).await
+            }
+            Order::Carry(route) => return self.carry(connection, command.at, route).await,
+            Order::Close(slots) => {
+                let closed = slot_move::close(&connection, slots).await;
+                return closed.map_err(|error| kit::telemetry::chain(&error));
+            }
+            Order::GiveUp { slots, owner } => slot_move::give_up(&connection, slots, owner).await,
+            Order::Failover(mode) => connection.cluster_failover(*mode).await,
+        };
+        obeyed.map_err(|error| kit::telemetry::chain(&error))
+    }
+
+    async fn carry(&self, source: Connection, from: Place, route: &Route) -> Result<(), String> {
+        let address = self.observed.nodes.get(&route.to).and_then(|node| node.address());
+        let opened = route.others.iter().map(|other| self.open(*other));
+        let others: Vec<Result<Connection, String>> = futures::future::join_all(opened).await;
+        let password = self.keys.replication_password.clone();
+        let ends = Connected {
+            source: Party { id: self.id(from)?, connection: source },
+            target: Party { id: self.id(route.to)?, connection: self.open(route.to).await? },
+            target_address: (address.unwrap_or_default().to_owned(), api::names::SERVER_PORT),
+            others: others.into_iter().flatten().collect(),
+            login: password.map(|password| (SystemUser::Replication.name(), password)),
+            until: Connected::pause(),
+        };
+        slot_move::carry(&ends, &route.ranges).await.map_err(|error| kit::telemetry::chain(&error))
+    }
+
+    fn id(&self, place: Place) -> Result<String, String> {
+        let facts = self.observed.nodes.get(&place).and_then(|node| node.server.facts());
+        facts.map(|facts| facts.id.clone()).ok_or_else(|| "the server did not say who it is".to_owned())
     }
 }
 
-async fn obey(connection: &Connection, order: &Order) -> Result<(), valkey::Error> {
-    match order {
-        Order::SetEpoch(epoch) => connection.cluster_set_config_epoch(*epoch).await,
-        Order::AddSlots(ranges) => connection.cluster_add_slots(ranges).await,
-        Order::Meet(address) => connection.cluster_meet(address, api::names::SERVER_PORT).await,
-        Order::Replicate { primary, flush_first } => {
-            if *flush_first {
-                connection.flush_all().await?;
-            }
-            connection.cluster_replicate(primary).await
-        }
-        Order::Forget(id) => connection.cluster_forget(id).await,
-        Order::Migrate { ranges, to } => {
-            connection.cluster_migrate_slots(&[(ranges.clone(), to.clone())]).await
-        }
-        Order::Failover(mode) => connection.cluster_failover(*mode).await,
+async fn replicate(connection: &Connection, primary: &str, flush_first: bool) -> Result<(), valkey::Error> {
+    if flush_first {
+        connection.flush_all().await?;
     }
+    connection.cluster_replicate(primary).await
 }

@@ -27,8 +27,23 @@ pub(super) enum Order {
     Forget(String),
     /// Give these slots, with their keys, to another primary.
     Migrate { ranges: Vec<SlotRange>, to: String },
+    /// Give these slots to another primary, one by one and key by key, as far as a pass gets.
+    Carry(Route),
+    /// These slots neither come nor leave. Not for a server that holds keys of one that it does not own.
+    Close(Vec<u16>),
+    /// These slots belong to somebody else, whatever the server was told before.
+    GiveUp { slots: Vec<u16>, owner: String },
     /// Take over from the primary.
     Failover(FailoverMode),
+}
+
+/// Slots on their way to another primary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    pub(super) ranges: Vec<SlotRange>,
+    pub(super) to: Place,
+    /// The other primaries: they hear of the new owner sooner than by gossip.
+    pub(super) others: Vec<Place>,
 }
 
 impl Order {
@@ -41,6 +56,9 @@ impl Order {
             Self::Replicate { .. } => "CLUSTER REPLICATE",
             Self::Forget(_) => "CLUSTER FORGET",
             Self::Migrate { .. } => "CLUSTER MIGRATESLOTS",
+            Self::Carry(_) => "MIGRATE",
+            Self::Close(_) => "CLUSTER SETSLOT STABLE",
+            Self::GiveUp { .. } => "CLUSTER SETSLOT NODE",
             Self::Failover(_) => "CLUSTER FAILOVER",
         }
     }

@@ -12,6 +12,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::{ObjectRef, Store};
 
+use super::half_moved::HalfMoved;
 use super::promotions::Promotions;
 use super::references::References;
 use super::users::{Canonical, Remembered};
@@ -61,6 +62,7 @@ pub(crate) struct Context {
     pub(super) canonical: Canonical,
     pub(super) passwords: Remembered,
     pub(super) promotions: Promotions,
+    pub(super) half_moved: HalfMoved,
     pub(super) call: Caller<Guarded>,
 }
 
@@ -87,6 +89,7 @@ impl Context {
             canonical: Canonical::default(),
             passwords: Remembered::default(),
             promotions: Promotions::default(),
+            half_moved: HalfMoved::default(),
             call,
         })
     }

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource as _;
 use kube::runtime::events::{Event, EventType};
 
-use super::plan::Plan;
+use super::plan::Deed;
 
 /// Conditions that are told of when they become true, as warnings.
 const ALARMS: [ClusterCondition; 4] = [
@@ -17,10 +17,9 @@ const ALARMS: [ClusterCondition; 4] = [
     ClusterCondition::ConfigurationWarning,
 ];
 
-/// Events for what the plan decided.
-pub(super) fn deeds(plan: &Plan, namespace: &str) -> Vec<Event> {
-    plan.deeds
-        .iter()
+/// Events for what was decided, and for what came of it.
+pub(super) fn deeds<'a>(deeds: impl Iterator<Item = &'a Deed>, namespace: &str) -> Vec<Event> {
+    deeds
         .map(|deed| Event {
             type_: if deed.warning { EventType::Warning } else { EventType::Normal },
             reason: deed.reason.to_owned(),

@@ -14,12 +14,14 @@ mod command;
 mod context;
 mod directives;
 mod events;
+mod half_moved;
 mod observe;
 mod paths;
 mod plan;
 mod promotions;
 mod references;
 mod server;
+mod slot_move;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -132,17 +134,20 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
             return Ok(("waiting", Action::requeue(LOOK_AGAIN)));
         }
     };
-    let slots_move = before.orchestration.as_ref().is_some_and(|known| known.name == plan::SCALE);
+    let slots_move = before.orchestration.as_ref().is_some_and(|known| plan::moves_slots(&known.name));
     let (observed, keys) = observe::observe(&desired, tls, slots_move, context).await;
     let users = users::gather(&desired, &observed, &keys, context).await;
     let topology = Topology::of(&observed, &desired.identity.namespace);
     let in_flight = context.promotions.in_flight(&desired.identity.uid, Instant::now());
-    let plan = plan::plan(&desired, &observed, &topology, &users, &before, &in_flight);
+    let open = plan::open_slots(&topology);
+    let left_behind = context.half_moved.left_behind(&desired.identity.uid, &open, Instant::now());
+    let plan = plan::plan(&desired, &observed, &topology, &users, &before, &in_flight, &left_behind);
     context.promotions.began(&desired.identity.uid, &plan.promotions, Instant::now());
     let outcome = act::act(&desired, &observed, &plan, &keys, context).await;
     let seen = status::Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
     let after = status::status(&seen, &plan, &outcome, &before, Timestamp::now());
-    report(cluster, &before, &after, events::deeds(&plan, &desired.identity.namespace), context).await?;
+    let deeds = plan.deeds.iter().chain(&outcome.deeds);
+    report(cluster, &before, &after, events::deeds(deeds, &desired.identity.namespace), context).await?;
     let acted = !outcome.written.is_empty() || outcome.commands > 0;
     if let Some(error) = outcome.error {
         return Err(error).context(ActSnafu { cluster: cluster.name_any() });
@@ -156,6 +161,9 @@ fn next(acted: bool, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'stati
     }
     match (acted, after.phase) {
         (true, _) => ("acted", Action::requeue(LOOK_AT_ONCE)),
+        (false, Some(api::cluster::ClusterPhase::Ready)) if plan.watching => {
+            ("watching", Action::requeue(LOOK_SOON))
+        }
         (false, Some(api::cluster::ClusterPhase::Ready)) => ("converged", Action::requeue(LOOK_AGAIN)),
         (false, _) => ("waiting", Action::requeue(LOOK_SOON)),
     }

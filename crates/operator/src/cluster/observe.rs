@@ -1,6 +1,6 @@
 //! What there is: caches and the servers themselves, as plain data.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +16,14 @@ use valkey::Tls;
 use valkey::acl::SystemUser;
 
 use super::context::Context;
-use super::server::{self, Keys, ServerView};
+use super::server::{self, Keys, ServerFacts, ServerView};
 use super::validate::Desired;
 use crate::objects::{Collision, Kind, collision, controlled_by};
 
 /// Servers asked at the same time.
 const PARALLEL: usize = 16;
+/// Half moved slots that are looked at in one pass.
+const OPEN_SLOTS: usize = 128;
 
 /// How long a machine may take to say that a pod has ended.
 const OVERDUE_AFTER: Duration = Duration::from_secs(10);
@@ -90,7 +92,12 @@ pub(super) async fn observe(
     context: &Context,
 ) -> (Observed, Keys) {
     let mut observed = from_caches(desired, context);
-    let keys = Keys { password: operator_password(observed.passwords.as_deref()), tls };
+    let password = |user: SystemUser| password_of(observed.passwords.as_deref()?, user.name());
+    let keys = Keys {
+        password: password(SystemUser::Operator),
+        replication_password: password(SystemUser::Replication),
+        tls,
+    };
     let questions: Vec<_> =
         observed.nodes.values().map(|node| question(node, &keys, slots_move, context)).collect();
     let asked: Vec<Answer> = futures::stream::iter(questions).buffer_unordered(PARALLEL).collect().await;
@@ -102,7 +109,34 @@ pub(super) async fn observe(
             }
         }
     }
+    count_keys_in_open_slots(&mut observed, &keys).await;
     (observed, keys)
+}
+
+/// Whether a half moved slot can be closed depends on who holds keys of it. Usually there is none, and nobody is asked.
+async fn count_keys_in_open_slots(observed: &mut Observed, keys: &Keys) {
+    let facts = observed.nodes.values().filter_map(|node| node.server.facts());
+    let open: BTreeSet<u16> = facts.flat_map(ServerFacts::open_slots).collect();
+    let open: Vec<u16> = open.into_iter().take(OPEN_SLOTS).collect();
+    if open.is_empty() {
+        return;
+    }
+    let questions: Vec<_> = observed
+        .nodes
+        .iter()
+        .filter(|(_, node)| node.server.facts().is_some())
+        .filter_map(|(place, node)| Some((*place, node.address()?.to_owned())))
+        .map(async |(place, address)| (place, server::count_keys(keys, &address, &open).await))
+        .collect();
+    let counted: Vec<_> = futures::stream::iter(questions).buffer_unordered(PARALLEL).collect().await;
+    for (place, counted) in counted {
+        // Without an answer the slot waits.
+        if let (Some(node), Ok(counted)) = (observed.nodes.get_mut(&place), counted)
+            && let ServerView::Answering(facts) = &mut node.server
+        {
+            facts.keys_in_open_slots = counted;
+        }
+    }
 }
 
 struct Answer {
@@ -254,10 +288,6 @@ fn machine_of(node: &ObservedNode, context: &Context) -> Option<String> {
     let namespace = node.node.metadata.namespace.as_deref()?;
     let pod = context.caches.pods.get(&ObjectRef::new(&node.pod.as_ref()?.name).within(namespace))?;
     pod.spec.as_ref()?.node_name.clone()
-}
-
-fn operator_password(passwords: Option<&Secret>) -> Option<SecretString> {
-    password_of(passwords?, SystemUser::Operator.name())
 }
 
 /// A password in a Secret, if it is one line of text.

@@ -4,19 +4,22 @@
 mod fence;
 mod formation;
 mod heal;
+mod merge;
 mod objects;
+mod open_slots;
 mod roll;
 mod scale;
 mod shard_health;
+mod slot_moves;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::ValkeyClusterStatus;
 use api::cluster::BudgetMode;
-use api::condition::ClusterCondition;
+use api::condition::{ClusterCondition, ClusterReason};
 
-use super::command::Stage;
+use super::command::{Order, Stage};
 use super::observe::{Observed, ObservedNode};
 use super::topology::{Place, Topology};
 use super::users::{self, Users};
@@ -24,8 +27,10 @@ use super::validate::Desired;
 use crate::objects::Write;
 
 pub(super) use objects::wants_budget;
+pub(super) use open_slots::open_slots;
 pub(super) use roll::Blocked;
 use shard_health::Health;
+use slot_moves::Begun;
 pub(super) use step::Step;
 
 /// What the cluster orders beyond what its spec says.
@@ -75,8 +80,26 @@ pub(super) struct Undertaking {
 
 /// Names of changes, as the status shows them.
 const ROLL: &str = "RollingUpdate";
-pub(super) const SCALE: &str = "Scale";
-pub(super) const RECOVERY: &str = "Recovery";
+const SCALE: &str = "Scale";
+const MERGE: &str = "MergeShards";
+const RECOVERY: &str = "Recovery";
+
+/// Whether slots move in a change of this name.
+pub(super) fn moves_slots(name: &str) -> bool {
+    [SCALE, MERGE].contains(&name)
+}
+
+/// Why a change of this name is made.
+pub(super) fn reason_for(name: &str) -> ClusterReason {
+    match name {
+        SCALE => ClusterReason::Scaling,
+        MERGE | RECOVERY => ClusterReason::Healing,
+        _ => ClusterReason::Rolling,
+    }
+}
+
+/// How the progress of slots that move ends.
+const SLOTS_LEFT: &str = "slots are still to be moved";
 
 /// Everything a pass does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,6 +123,8 @@ pub(super) struct Plan {
     pub(super) blocked: Option<Blocked>,
     /// Servers settle things among themselves just now: looking again soon is worth it.
     pub(super) settling: bool,
+    /// Somebody else may be at work: if it stays like this, it is ours to mend.
+    pub(super) watching: bool,
 }
 
 /// Decide.
@@ -110,6 +135,7 @@ pub(super) fn plan(
     users: &Users,
     status: &ValkeyClusterStatus,
     in_flight: &BTreeSet<u32>,
+    left_behind: &BTreeSet<u16>,
 ) -> Plan {
     let mut plan = Plan::default();
     if !observed.collisions.is_empty() {
@@ -118,6 +144,9 @@ pub(super) fn plan(
     }
     plan.users = users::changes(users, topology);
     topology_commands(desired, observed, topology, status, in_flight, &mut plan);
+    if plan.stages.is_empty() && was_formed(status) {
+        settle_open_slots(topology, status, left_behind, &mut plan);
+    }
     // Healing comes before everything that takes something away.
     if plan.stages.is_empty() && was_formed(status) {
         undertake(desired, observed, topology, status, in_flight, &mut plan);
@@ -144,6 +173,14 @@ fn undertake(
         return;
     }
     let health = Health { desired, observed, topology };
+    let is_under_way = |name| status.orchestration.as_ref().is_some_and(|known| known.name == name);
+    let mut merge = merge::merge(&health, is_under_way(MERGE), in_flight);
+    // Where servers are too old for it, a roll may help.
+    if let Some(merge) = merge.take_if(|merge| merge.moves.blocked.is_none()) {
+        begin_moves(&health, merge.moves, &merge.progress, status, plan);
+        announce_or_take(MERGE, merge.progress, None, merge.pending, status, plan);
+        return;
+    }
     let roll = roll::roll(&health, in_flight, desired.data_loss_accepted);
     if !roll.outdated.is_empty() {
         let all = observed.nodes.len();
@@ -153,19 +190,15 @@ fn undertake(
         announce_or_take(ROLL, progress, roll.step, roll.outdated, status, plan);
         return;
     }
-    let under_way = status.orchestration.as_ref().is_some_and(|known| known.name == SCALE);
-    let scale = scale::scale(&health, under_way, in_flight);
+    if let Some(merge) = merge {
+        plan.blocked = merge.moves.blocked;
+        announce_or_take(MERGE, merge.progress, None, merge.pending, status, plan);
+        return;
+    }
+    let scale = scale::scale(&health, is_under_way(SCALE), in_flight);
     if scale.needed {
         plan.blocked = scale.blocked;
-        for (node, words) in &scale.failures {
-            plan.deeds.push(Deed::warning("MigrationFailed", words.clone()).about(node));
-        }
-        for command in &scale.moves {
-            plan.promotions.insert(command.at.0);
-            plan.deeds
-                .push(Deed::normal("MovingSlots", scale.progress.clone()).about(&health.name(command.at)));
-        }
-        plan.stages.extend((!scale.moves.is_empty()).then_some(scale.moves));
+        begin_moves(&health, scale.moves, &scale.progress, status, plan);
         announce_or_take(SCALE, scale.progress, scale.step, scale.pending, status, plan);
     }
 }
@@ -179,6 +212,36 @@ fn recover(fencing: fence::Fencing, status: &ValkeyClusterStatus, plan: &mut Pla
     plan.stages.extend((!fencing.takeover.is_empty()).then_some(fencing.takeover));
     let progress = format!("{} primaries are silent, too many to elect others", fencing.silent.len());
     announce_or_take(RECOVERY, progress, fencing.step, fencing.silent, status, plan);
+}
+
+/// Tell the servers, and the user of what is new.
+fn begin_moves(
+    health: &Health<'_>,
+    moves: Begun,
+    progress: &str,
+    status: &ValkeyClusterStatus,
+    plan: &mut Plan,
+) {
+    for (node, words) in moves.failures {
+        plan.deeds.push(Deed::warning("MigrationFailed", words).about(&node));
+    }
+    let before = status.orchestration.as_ref().and_then(|known| known.phase.as_deref());
+    let was_moving = before.is_some_and(|progress| progress.ends_with(SLOTS_LEFT));
+    for command in &moves.commands {
+        // Every pass carries on with slots that move one by one, and only the first is worth a word.
+        let goes_on = matches!(command.order, Order::Carry(_));
+        if !goes_on {
+            plan.promotions.insert(command.at.0);
+        }
+        if !goes_on || !was_moving {
+            plan.deeds.push(Deed::normal("MovingSlots", progress).about(&health.name(command.at)));
+        }
+    }
+    if moves.to_be_announced {
+        plan.deeds.push(Deed::normal("MovingSlots", progress));
+        plan.settling = true;
+    }
+    plan.stages.extend((!moves.commands.is_empty()).then_some(moves.commands));
 }
 
 /// A step is taken only if the status says already that it is about to be.
@@ -255,6 +318,22 @@ fn topology_commands(
     plan.stages = healing.stages;
     let stages = [epochs, introductions, copies, forgotten];
     plan.stages.extend(stages.into_iter().filter(|stage| !stage.is_empty()));
+}
+
+/// Slots that are half moved are finished or closed: at once if they are our own, else when somebody left them behind.
+fn settle_open_slots(
+    topology: &Topology<'_>,
+    status: &ValkeyClusterStatus,
+    left_behind: &BTreeSet<u16>,
+    plan: &mut Plan,
+) {
+    let open = open_slots(topology);
+    plan.watching = !open.is_empty();
+    // While a change goes through the cluster, they are its own.
+    let ours = status.orchestration.is_some();
+    let settled = open_slots::settle(topology, if ours { &open } else { left_behind });
+    plan.stages = settled.stages;
+    plan.deeds.extend(settled.deeds.into_iter().filter(|_| !ours));
 }
 
 /// The cluster has served before: a server without slots is no reason to hand them out again.

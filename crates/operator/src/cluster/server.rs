@@ -1,5 +1,6 @@
 //! Asking a server of a cluster what it is and whom it knows.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -23,9 +24,22 @@ pub(super) struct ServerFacts {
     pub(super) has_keys: bool,
     /// Moves of slots it takes part in, those that ended among them; only asked for while slots move.
     pub(super) migrations: Vec<SlotMigration>,
+    /// How many keys it holds of slots that are half moved, at whichever server.
+    pub(super) keys_in_open_slots: BTreeMap<u16, u64>,
     pub(super) users: Listed,
     /// It did not take the password, and let us in without one.
     pub(super) by_fallback: bool,
+}
+
+impl ServerFacts {
+    /// Slots that it was told to give or to take and that have not moved yet. What replicas say of them is an echo.
+    pub(super) fn open_slots(&self) -> impl Iterator<Item = u16> {
+        let primary = self.nodes.myself().filter(|myself| !myself.is_replica());
+        primary
+            .into_iter()
+            .flat_map(|myself| myself.migrating.iter().chain(&myself.importing))
+            .map(|one| one.slot)
+    }
 }
 
 /// What is known of a server.
@@ -57,6 +71,8 @@ impl ServerView {
 #[derive(Clone, Default)]
 pub(super) struct Keys {
     pub(super) password: Option<SecretString>,
+    /// With which servers copy data from each other.
+    pub(super) replication_password: Option<SecretString>,
     pub(super) tls: Option<Tls>,
 }
 
@@ -127,8 +143,23 @@ async fn facts(keys: &Keys, address: &str, slots_move: bool) -> Result<Option<Se
         replication: info.replication(),
         has_keys: info.fields().any(|(name, _)| name.starts_with("db")),
         migrations,
+        keys_in_open_slots: BTreeMap::new(),
         users,
         by_fallback,
         nodes,
     }))
+}
+
+/// Ask how many keys of these slots a server holds.
+pub(super) async fn count_keys(
+    keys: &Keys,
+    address: &str,
+    slots: &[u16],
+) -> Result<BTreeMap<u16, u64>, Error> {
+    let (connection, _) = keys.open(address).await?;
+    let mut counted = BTreeMap::new();
+    for slot in slots {
+        counted.insert(*slot, connection.cluster_count_keys_in_slot(*slot).await?);
+    }
+    Ok(counted)
 }

@@ -12,7 +12,7 @@ use valkey::slots::SLOT_COUNT;
 
 use super::act::Outcome;
 use super::observe::Observed;
-use super::plan::{Blocked, Plan, RECOVERY, SCALE, wants_budget, was_formed};
+use super::plan::{Blocked, Plan, reason_for, wants_budget, was_formed};
 use super::topology::{Place, Topology, Whose};
 use super::users::{self, Users};
 use super::validate::{Desired, Violation};
@@ -391,12 +391,7 @@ fn progressing(plan: &Plan, outcome: &Outcome, is_ready: bool) -> ClusterAssessm
     if let Some(undertaking) = &plan.undertaking {
         let next = undertaking.next.as_deref().unwrap_or("waiting for the servers");
         let message = format!("{}: {}, {next}", undertaking.name, undertaking.progress);
-        let reason = match undertaking.name {
-            SCALE => ClusterReason::Scaling,
-            RECOVERY => ClusterReason::Healing,
-            _ => ClusterReason::Rolling,
-        };
-        return assess(ClusterCondition::Progressing, true, reason, message);
+        return assess(ClusterCondition::Progressing, true, reason_for(undertaking.name), message);
     }
     let busy = plan.settling || !outcome.written.is_empty() || !plan.stages.is_empty();
     match (is_ready, busy) {

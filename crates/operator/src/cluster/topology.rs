@@ -63,6 +63,11 @@ impl Member<'_> {
         self.entry(other.id()).is_some_and(|node| node.address.ip == other.address)
     }
 
+    /// It gives or takes slots that have not moved yet, and may hold keys of slots that it does not own.
+    pub(super) fn has_open_slots(&self) -> bool {
+        self.facts.open_slots().next().is_some()
+    }
+
     /// How much of the history it has.
     pub(super) fn offset(&self) -> u64 {
         let replication = self.facts.replication.as_ref();
@@ -136,6 +141,12 @@ impl<'a> Topology<'a> {
         self.owned.get(id).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Who owns a slot.
+    pub(super) fn owner_of(&self, slot: u16) -> Option<&'a str> {
+        let mut owners = self.owned.iter();
+        owners.find(|(_, ranges)| ranges.iter().any(|range| range.contains(slot))).map(|(id, _)| *id)
+    }
+
     /// Slots that nobody claims.
     pub(super) fn unowned(&self) -> &[SlotRange] {
         &self.unowned
@@ -177,16 +188,20 @@ impl<'a> Topology<'a> {
         if let Some(primary) = self.primary(shard) {
             return Some(primary);
         }
-        let owned_by_absent = self.owning_ids().iter().any(|id| {
-            matches!(self.identities.get(id), Some(Whose::Former(place) | Whose::Silent(place)) if place.0 == shard)
-        });
-        if owned_by_absent {
+        if self.is_owned_by_absent(shard) {
             return None;
         }
         let followed = self.shard(shard).find(|member| {
             !member.is_replica() && self.shard(shard).any(|other| other.follows() == Some(member.id()))
         });
         followed.or_else(|| self.shard(shard).find(|member| !member.is_replica()))
+    }
+
+    /// Whether slots of a shard belong to one of its nodes that does not answer, or not any more under that name.
+    pub(super) fn is_owned_by_absent(&self, shard: u32) -> bool {
+        self.owning_ids().iter().any(|id| {
+            matches!(self.identities.get(id), Some(Whose::Former(place) | Whose::Silent(place)) if place.0 == shard)
+        })
     }
 
     /// Whether a replica receives everything its primary does.

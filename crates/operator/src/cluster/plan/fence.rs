@@ -105,11 +105,7 @@ fn fate(desired: &Desired, node: &ObservedNode, known_at: Option<&str>) -> Fate 
     if desired.dead_nodes.contains(node.name()) {
         return Fate::Dead;
     }
-    let pod = match &node.pod {
-        // Its pod is gone and another one has its place, or none.
-        None => return without_its_pod(desired, node),
-        Some(pod) => pod,
-    };
+    let Some(pod) = &node.pod else { return without_its_pod(desired, node) };
     if pod.terminating || node.another_pod_leaves {
         if !pod.overdue {
             return Fate::Undecided;

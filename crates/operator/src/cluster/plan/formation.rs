@@ -86,7 +86,9 @@ pub(super) fn replicate(topology: &Topology<'_>, formed: bool) -> Stage {
             let primary = if formed { topology.leader(shard)? } else { topology.primary(shard)? };
             let settled = primary.place == member.place
                 || member.follows() == Some(primary.id())
-                || !topology.slots_of(member.id()).is_empty();
+                || !topology.slots_of(member.id()).is_empty()
+                // It may hold keys that are on their way.
+                || member.has_open_slots();
             if settled || primary.terminating || !primary.knows(member.id()) || !member.knows(primary.id()) {
                 return None;
             }

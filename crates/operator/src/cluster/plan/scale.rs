@@ -3,14 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use valkey::Version;
-use valkey::cluster::{Direction, MigrationState};
 use valkey::slots::{self, Move, Owner};
 
-use super::super::command::{Command, Order, Stage};
 use super::super::topology::{Member, Place};
+use super::SLOTS_LEFT;
 use super::roll::Blocked;
 use super::shard_health::Health;
+use super::slot_moves::{self, Begun};
 use super::step::Step;
 
 /// How far a change of size is and what it does next.
@@ -19,12 +18,10 @@ pub(super) struct Scale {
     /// Something is to be done.
     pub(super) needed: bool,
     pub(super) progress: String,
-    pub(super) moves: Stage,
+    pub(super) moves: Begun,
     pub(super) step: Option<Step>,
     pub(super) pending: Vec<String>,
     pub(super) blocked: Option<Blocked>,
-    /// Nodes from which a move failed, with the server's words.
-    pub(super) failures: Vec<(String, String)>,
 }
 
 /// Decide what a change of size does next. `under_way` says that one was begun: slots are then moved until they are even.
@@ -46,7 +43,7 @@ pub(super) fn scale(health: &Health<'_>, under_way: bool, in_flight: &BTreeSet<u
     let moves = if needs_moves { slots::balance(&owners) } else { Vec::new() };
     if !moves.is_empty() {
         scale.needed = true;
-        move_slots(health, moves, in_flight, &mut scale);
+        move_slots(health, moves, under_way, in_flight, &mut scale);
         return scale;
     }
     if let Some(place) = leaving.first().copied() {
@@ -69,7 +66,10 @@ fn leaving(health: &Health<'_>) -> Vec<Place> {
 
 /// Shards that the spec asks for and that own nothing yet.
 fn newcomers(health: &Health<'_>) -> Vec<u32> {
-    (0..health.desired.shards).filter(|shard| health.topology.primary(*shard).is_none()).collect()
+    let owns_nothing = |shard: &u32| {
+        health.topology.primary(*shard).is_none() && !health.topology.is_owned_by_absent(*shard)
+    };
+    (0..health.desired.shards).filter(owns_nothing).collect()
 }
 
 /// Who owns slots or should. `None` while somebody who should is not ready for it: slots go only to shards that have
@@ -92,42 +92,17 @@ fn owners(health: &Health<'_>) -> Option<Vec<Owner>> {
     Some(owners)
 }
 
-/// Begin the first wave of moves, one job per pair of nodes, unless one runs already.
-fn move_slots(health: &Health<'_>, moves: Vec<Move>, in_flight: &BTreeSet<u32>, scale: &mut Scale) {
+fn move_slots(
+    health: &Health<'_>,
+    moves: Vec<Move>,
+    under_way: bool,
+    in_flight: &BTreeSet<u32>,
+    scale: &mut Scale,
+) {
     let left: u32 = moves.iter().map(|one| slots::count(&one.ranges)).sum();
-    scale.progress = format!("{left} slots are still to be moved");
-    let members: Vec<&Member<'_>> = health.topology.members.values().collect();
-    let too_old =
-        |member: &&&Member<'_>| !member.facts.version.is_some_and(Version::supports_atomic_slot_migration);
-    if let Some(old) = members.iter().find(too_old) {
-        let words =
-            format!("{} runs a release that cannot move slots at once; update the image first", old.name);
-        scale.blocked = Some(Blocked::OldRelease(words));
-        return;
-    }
-    if members.iter().any(|member| member.facts.migrations.iter().any(|one| one.state.is_running())) {
-        return;
-    }
-    let Some(wave) = slots::waves(moves).into_iter().next() else { return };
-    for one in wave {
-        let Some(from) = health.topology.member_of(&one.from) else { continue };
-        // A move that failed is tried again, but not at once.
-        if let Some(failed) = failed_export(from) {
-            scale.failures.push((from.name.to_owned(), failed.to_owned()));
-            if in_flight.contains(&from.place.0) {
-                continue;
-            }
-        }
-        scale
-            .moves
-            .push(Command { at: from.place, order: Order::Migrate { ranges: one.ranges, to: one.to } });
-    }
-}
-
-/// What the server says of a move from it that failed.
-fn failed_export<'a>(from: &'a Member<'_>) -> Option<&'a str> {
-    let exports = from.facts.migrations.iter().filter(|one| one.operation == Direction::Export);
-    exports.filter(|one| one.state == MigrationState::Failed).map(|one| one.message.as_str()).next()
+    scale.progress = format!("{left} {SLOTS_LEFT}");
+    scale.moves = slot_moves::begin(health.topology, moves, under_way, in_flight);
+    scale.blocked = scale.moves.blocked.take();
 }
 
 /// Take one node away, or hand over first.
@@ -157,7 +132,8 @@ fn remove(health: &Health<'_>, place: Place, in_flight: &BTreeSet<u32>, scale: &
     // A node that owns slots never goes, and neither does one whose shard would be left with too few copies.
     let staying_are_well = shard >= health.desired.shards
         || (0..=health.desired.replicas).all(|index| health.is_well((shard, index)));
-    if owns || !staying_are_well {
+    let open = health.topology.members.get(&place).is_some_and(Member::has_open_slots);
+    if owns || open || !staying_are_well {
         return;
     }
     let meta = &node.node.metadata;

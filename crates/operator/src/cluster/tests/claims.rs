@@ -16,7 +16,7 @@ impl Default for Claims {
 }
 
 impl Claims {
-    /// Every stretch, in order; neighbours may have the same owner.
+    /// Every stretch, in order.
     fn stretches(&self) -> impl Iterator<Item = (SlotRange, Option<&str>)> {
         let ends = self.0.keys().skip(1).copied().chain([SLOT_COUNT]);
         self.0.iter().zip(ends).map(|((start, owner), end)| (range(*start, end - 1), owner.as_deref()))
@@ -42,13 +42,23 @@ impl Claims {
         self.cut(range.end() + 1);
         self.0.retain(|start, _| !range.contains(*start));
         self.0.insert(range.start(), owner.map(str::to_owned));
+        // A cluster whose slots move one by one must not end in as many stretches.
+        for slot in [range.start(), range.end() + 1] {
+            let before = self.0.range(..slot).next_back().map(|(_, owner)| owner);
+            if slot < SLOT_COUNT && before == self.0.get(&slot) {
+                self.0.remove(&slot);
+            }
+        }
+    }
+
+    pub(super) fn owner(&self, slot: u16) -> Option<&str> {
+        self.0.range(..=slot).next_back().and_then(|(_, owner)| owner.as_deref())
     }
 
     /// Begin a stretch here.
     fn cut(&mut self, slot: u16) {
         if slot < SLOT_COUNT {
-            let (_, owner) = self.0.range(..=slot).next_back().expect("should begin with slot 0");
-            let owner = owner.clone();
+            let owner = self.owner(slot).map(str::to_owned);
             self.0.insert(slot, owner);
         }
     }

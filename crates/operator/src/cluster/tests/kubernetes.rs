@@ -43,6 +43,10 @@ impl Kubernetes {
         change(self.objects.get_mut(&(kind.name(), name.to_owned())).expect("should be there"));
     }
 
+    pub(super) fn delete(&mut self, kind: Kind, name: &str) {
+        self.objects.remove(&(kind.name(), name.to_owned())).expect("should be there");
+    }
+
     pub(super) fn typed<K: DeserializeOwned>(&self, kind: Kind, name: &str) -> Option<Arc<K>> {
         let object = self.object(kind, name)?.clone();
         Some(Arc::new(serde_json::from_value(object).expect("should be an object of this kind")))
@@ -169,7 +173,9 @@ fn start(world: &mut World, place: Place, node: &ValkeyNode, users_file: Option<
         server.users = users;
     } else {
         let host = &node.spec.config["cluster-announce-hostname"];
-        world.servers.insert(place, Server::born(number, &address, host, users));
+        let mut server = Server::born(number, &address, host, users);
+        server.version = world.release;
+        world.servers.insert(place, server);
     }
     let pod = world.kubernetes.pods.get_mut(&place).expect("should have a pod");
     pod.facts.address = Some(address);

@@ -1,11 +1,18 @@
-//! Tests of the cluster controller: a simulated Kubernetes with simulated servers, then tables, properties and snapshots
-//! of the pure rooms.
+//! Tests of the cluster controller: a simulated Kubernetes with simulated servers, tables and properties of the pure rooms,
+//! and real servers where it matters what they do with a word.
 
+mod carrying;
 mod claims;
 mod convergence;
 mod crashes;
 mod kubernetes;
+mod left_open;
+mod loopback;
+mod majority;
+mod moves;
+mod resizing;
 mod servers;
+mod split_shards;
 mod world;
 
 use crate::objects::Write;

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use valkey::acl::Listed;
-use valkey::cluster::{Address, ClusterHealth, ClusterNodes, Flag, Node};
+use valkey::client::SetSlot;
+use valkey::cluster::{Address, ClusterHealth, ClusterNodes, Flag, MovingSlot, Node};
 use valkey::info::{PrimaryLink, ReplicaLine, Replication, ReplicationRole};
 use valkey::slots::SLOT_COUNT;
 use valkey::{SlotRange, Version};
@@ -49,8 +50,15 @@ enum Link {
 pub(super) struct Server {
     pub(super) id: String,
     pub(super) address: String,
+    pub(super) version: Version,
     pub(super) has_keys: bool,
+    /// Keys that a test looks at one by one, by slot.
+    pub(super) keys: BTreeMap<u16, BTreeSet<u32>>,
     pub(super) users: Listed,
+    /// Slots that leave, and for whom.
+    pub(super) migrating: BTreeMap<u16, String>,
+    /// Slots that come in, and from whom.
+    pub(super) importing: BTreeMap<u16, String>,
     host: String,
     run: u32,
     epoch: u64,
@@ -73,8 +81,12 @@ impl Server {
             // Ids are random: the order of birth says nothing about their order.
             id: format!("{:08x}{number:032x}", number.wrapping_mul(0x9E37_79B1)),
             address: address.to_owned(),
+            version: Version::new(9, 1, 2),
             has_keys: false,
+            keys: BTreeMap::new(),
             users,
+            migrating: BTreeMap::new(),
+            importing: BTreeMap::new(),
             host: host.to_owned(),
             run: number,
             epoch: 0,
@@ -124,12 +136,85 @@ impl Server {
             Order::Replicate { primary, flush_first } => {
                 if *flush_first {
                     self.has_keys = false;
+                    self.keys.clear();
                 }
                 self.replicate(primary)
             }
             Order::Forget(id) => self.forget(id),
             Order::Failover(_) => self.failover(),
-            Order::Migrate { .. } => Err("ERR nobody moves slots in these tests".into()),
+            Order::Close(slots) => slots.iter().try_for_each(|slot| {
+                if self.importing.contains_key(slot) && self.holds(*slot) {
+                    return Err("keys of it came in meanwhile".to_owned());
+                }
+                self.set_slot(*slot, SetSlot::Stable)
+            }),
+            Order::GiveUp { slots, owner } => {
+                slots.iter().try_for_each(|slot| self.set_slot(*slot, SetSlot::Node(owner)))
+            }
+            Order::Migrate { .. } | Order::Carry(_) => Err("ERR it takes two to move slots".into()),
+        }
+    }
+
+    pub(super) fn follows(&self) -> Option<&str> {
+        self.follows.as_deref()
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether it has keys of a slot.
+    pub(super) fn holds(&self, slot: u16) -> bool {
+        self.keys.get(&slot).is_some_and(|keys| !keys.is_empty())
+    }
+
+    /// Whether it says that it owns a slot.
+    pub(super) fn owns(&self, slot: u16) -> bool {
+        self.claims.owner(slot) == Some(&self.id)
+    }
+
+    pub(super) fn set_slot(&mut self, slot: u16, word: SetSlot<'_>) -> Result<(), String> {
+        if self.follows.is_some() {
+            return Err("ERR You can use SETSLOT only with masters.".into());
+        }
+        let known = |id: &str| id == self.id || self.peers.contains_key(id);
+        let range = SlotRange::new(slot, slot).expect("should be a slot");
+        match word {
+            SetSlot::Importing(id) | SetSlot::Migrating(id) | SetSlot::Node(id) if !known(id) => {
+                return Err(format!("ERR I don't know about node {id}"));
+            }
+            SetSlot::Importing(_) if self.owns(slot) => {
+                return Err(format!("ERR I'm already the owner of hash slot {slot}"));
+            }
+            SetSlot::Migrating(_) if !self.owns(slot) => {
+                return Err(format!("ERR I'm not the owner of hash slot {slot}"));
+            }
+            SetSlot::Node(id) if id != self.id && self.owns(slot) && self.holds(slot) => {
+                return Err("ERR Can't assign hashslot to a different node while I still hold keys".into());
+            }
+            SetSlot::Importing(id) => drop(self.importing.insert(slot, id.to_owned())),
+            SetSlot::Migrating(id) => drop(self.migrating.insert(slot, id.to_owned())),
+            SetSlot::Stable => {
+                self.importing.remove(&slot);
+                self.migrating.remove(&slot);
+            }
+            SetSlot::Node(id) => {
+                self.migrating.remove(&slot);
+                if id == self.id && self.importing.remove(&slot).is_some() {
+                    self.bump_epoch();
+                }
+                self.claims.give(range, Some(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Its claims become the youngest, without a vote.
+    fn bump_epoch(&mut self) {
+        let highest = self.peers.values().map(|peer| peer.epoch).max().unwrap_or_default();
+        if self.epoch <= highest {
+            self.current_epoch = self.current_epoch.max(highest) + 1;
+            self.epoch = self.current_epoch;
         }
     }
 
@@ -176,7 +261,7 @@ impl Server {
         if peer.follows.is_some() {
             return Err("ERR I can only replicate a master, not a replica.".into());
         }
-        if self.follows.is_none() && (!self.slots().is_empty() || self.has_keys) {
+        if self.follows.is_none() && (!self.slots().is_empty() || self.has_keys || !self.keys.is_empty()) {
             return Err("ERR To set a master the node must be empty and without assigned slots.".into());
         }
         self.follow(primary);
@@ -219,6 +304,18 @@ impl Server {
             self.claims.give(range, Some(&self.id));
         }
         Ok(())
+    }
+
+    /// It leads a part of its shard from now on, as after a vote that the others of the shard did not hear of.
+    pub(super) fn secede(&mut self, ranges: &[SlotRange]) {
+        self.follows = None;
+        self.link = Link::Down;
+        self.current_epoch += 1;
+        self.epoch = self.current_epoch;
+        for range in ranges {
+            self.claims.give(*range, Some(&self.id));
+        }
+        self.keys.retain(|slot, _| ranges.iter().any(|range| range.contains(*slot)));
     }
 
     /// It has shaken hands with another one.
@@ -269,7 +366,7 @@ impl Server {
     /// A younger claim wins; who loses all its slots to another one follows it, and so do its replicas.
     fn believe(&mut self, from: &Self) {
         let source = self.follows.clone().unwrap_or_else(|| self.id.clone());
-        let had = !self.claims.of(&source).is_empty();
+        let mut lost = 0;
         for range in from.claims.of(&from.id) {
             for (piece, owner) in self.claims.within(range) {
                 let older = match owner.as_deref() {
@@ -279,11 +376,19 @@ impl Server {
                     Some(owner) => self.peers.get(owner).is_none_or(|peer| peer.epoch < from.epoch),
                 };
                 if older {
+                    lost += if owner.as_ref() == Some(&source) { piece.count() } else { 0 };
                     self.claims.give(piece, Some(&from.id));
+                    if owner.as_ref() == Some(&self.id) {
+                        // Keys of a slot that is somebody else's are deleted.
+                        self.keys.retain(|slot, _| !piece.contains(*slot));
+                        self.migrating.retain(|slot, _| !piece.contains(*slot));
+                    }
                 }
             }
         }
-        if had && self.claims.of(&source).is_empty() {
+        // A few slots that move one by one are no reason to follow.
+        let all_of_it = from.claims.of(&from.id).iter().map(|range| range.count()).sum::<u16>() == lost;
+        if lost > 0 && all_of_it && self.claims.of(&source).is_empty() {
             self.follow(&from.id);
         }
     }
@@ -326,8 +431,9 @@ impl Server {
         ServerFacts {
             id: self.id.clone(),
             run_id: format!("run-{}", self.run),
-            version: Some(Version::new(9, 1, 2)),
+            version: Some(self.version),
             migrations: Vec::new(),
+            keys_in_open_slots: self.keys_in_open_slots(all),
             health: ClusterHealth {
                 state_ok: lost == 0 && assigned == SLOT_COUNT,
                 slots_assigned: assigned,
@@ -341,10 +447,17 @@ impl Server {
             },
             nodes,
             replication: Some(self.replication(all)),
-            has_keys: self.has_keys,
+            has_keys: self.has_keys || !self.keys.is_empty(),
             users: self.users.clone(),
             by_fallback: false,
         }
+    }
+
+    /// Whoever asks counts the keys of every slot that is open anywhere.
+    fn keys_in_open_slots(&self, all: &Servers) -> BTreeMap<u16, u64> {
+        let open = all.values().flat_map(|server| server.migrating.keys().chain(server.importing.keys()));
+        let count = |slot: &u16| self.keys.get(slot).map_or(0, |keys| keys.len() as u64);
+        open.map(|slot| (*slot, count(slot))).collect()
     }
 
     fn table(&self) -> ClusterNodes {
@@ -356,6 +469,9 @@ impl Server {
             auxiliary: BTreeMap::new(),
         };
         let role = |follows: Option<&String>| if follows.is_some() { Flag::Replica } else { Flag::Primary };
+        let moving = |slots: &BTreeMap<u16, String>| -> Vec<MovingSlot> {
+            slots.iter().map(|(slot, id)| MovingSlot { slot: *slot, node_id: id.clone() }).collect()
+        };
         let myself = Node {
             id: self.id.clone(),
             address: address(&self.address, Some(&self.host)),
@@ -364,6 +480,8 @@ impl Server {
             config_epoch: self.epoch,
             connected: true,
             slots: self.slots(),
+            migrating: moving(&self.migrating),
+            importing: moving(&self.importing),
             ..Node::default()
         };
         let peers = self.peers.iter().map(|(id, peer)| Node {
@@ -501,6 +619,9 @@ fn copy(before: &Servers, servers: &mut Servers) {
             (Some(_), Link::Down) => Link::Copying,
             (Some(source), _) => {
                 server.has_keys = source.has_keys;
+                server.keys.clone_from(&source.keys);
+                server.migrating.clone_from(&source.migrating);
+                server.importing.clone_from(&source.importing);
                 server.was_in_sync = true;
                 Link::Up
             }

@@ -7,12 +7,13 @@ use api::cluster::ClusterPhase;
 use api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, names};
 use jiff::Timestamp;
 use secrecy::SecretString;
+use valkey::Version;
 use valkey::acl::{AclChange, Listed, SystemUser, User, difference};
 
 use super::super::act::Outcome;
-use super::super::command::Order;
+use super::super::command::{Command, Order};
 use super::super::observe::{Observed, ObservedNode, password_of};
-use super::super::plan::{self, Plan, was_formed};
+use super::super::plan::{self, Plan, Step, was_formed};
 use super::super::server::ServerView;
 use super::super::status::{self, Seen};
 use super::super::topology::{Place, Topology};
@@ -20,6 +21,7 @@ use super::super::users::{self, Users, passwords};
 use super::super::validate::{Desired, validate};
 use super::claims::Claims;
 use super::kubernetes::{self, Kubernetes};
+use super::moves::{self, Stopped};
 use super::servers::{self, Server, Servers};
 use crate::objects::Kind;
 use crate::settings::Settings;
@@ -73,8 +75,14 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) kubernetes: Kubernetes,
     pub(super) servers: Servers,
+    /// What servers run that are born from now on.
+    pub(super) release: Version,
     /// Which of the commands that may be given at the same time comes first.
     pub(super) turn: usize,
+    /// Slots that somebody else has just opened are left alone.
+    pub(super) is_patient: bool,
+    /// Deeds after which a pass has no time left to move slots.
+    pub(super) time: usize,
     /// What only this run of the controller knows.
     remembered: BTreeMap<String, SecretString>,
     /// Counts everything that must be new: versions, uids, addresses, moments.
@@ -89,7 +97,10 @@ impl World {
             settings: Settings::default(),
             kubernetes: Kubernetes::default(),
             servers: Servers::new(),
+            release: Version::new(9, 1, 2),
             turn: 0,
+            is_patient: false,
+            time: usize::MAX,
             remembered: BTreeMap::new(),
             clock: 0,
         }
@@ -97,7 +108,12 @@ impl World {
 
     /// A cluster that has come to rest.
     pub(super) fn settled(spec: &str) -> Self {
-        let mut world = Self::empty(spec);
+        Self::settled_on(Version::new(9, 1, 2), spec)
+    }
+
+    /// A cluster of another release that has come to rest.
+    pub(super) fn settled_on(release: Version, spec: &str) -> Self {
+        let mut world = Self { release, ..Self::empty(spec) };
         world.come_to_rest(32).unwrap_or_else(|| panic!("should come to rest: {:#?}", world.status()));
         world
     }
@@ -183,7 +199,9 @@ impl World {
         let observed = self.observe();
         let users = self.users(&desired, &observed);
         let topology = Topology::of(&observed, NAMESPACE);
-        let plan = plan::plan(&desired, &observed, &topology, &users, &before, &BTreeSet::new());
+        let left_behind = if self.is_patient { BTreeSet::new() } else { plan::open_slots(&topology) };
+        let plan =
+            plan::plan(&desired, &observed, &topology, &users, &before, &BTreeSet::new(), &left_behind);
         assert_slots_are_handed_out_once(&plan, &before);
         let mut left = deeds;
         let mut passed = Passed::default();
@@ -206,13 +224,8 @@ impl World {
 
     /// Whether it came to the end of the plan.
     fn act(&mut self, plan: &Plan, left: &mut usize, passed: &mut Passed) -> bool {
-        let mut may_go_on = || {
-            let go_on = *left > 0;
-            *left = left.saturating_sub(1);
-            go_on
-        };
         for write in &plan.writes {
-            if !may_go_on() {
+            if !may_go_on(left) {
                 return false;
             }
             let version = self.next_number();
@@ -220,7 +233,7 @@ impl World {
             passed.written.push(super::described(write));
         }
         for (place, changes) in &plan.users {
-            if !may_go_on() {
+            if !may_go_on(left) {
                 return false;
             }
             let server = self.servers.get_mut(place).expect("should have answered");
@@ -235,21 +248,40 @@ impl World {
             stage.rotate_left(first);
             let refused = passed.refused.len();
             for command in &stage {
-                if !may_go_on() {
-                    return false;
-                }
                 let told = format!("{} at {}-{}", command.order.name(), command.at.0, command.at.1);
-                let server = self.servers.get_mut(&command.at).expect("should have answered");
-                match server.obey(&command.order) {
+                match self.command(command, left) {
                     Ok(()) => passed.obeyed.push(told),
-                    Err(words) => passed.refused.push(format!("{told}: {words}")),
+                    Err(Stopped::Refused(words)) => passed.refused.push(format!("{told}: {words}")),
+                    Err(Stopped::Died) => return false,
                 }
             }
             if passed.refused.len() > refused {
-                break;
+                return true;
             }
         }
+        if let Some(Step::RemoveNode { node, .. }) = &plan.step {
+            if !may_go_on(left) {
+                return false;
+            }
+            self.kubernetes.delete(Kind::ValkeyNode, node);
+            passed.written.push(format!("delete {node}"));
+        }
         true
+    }
+
+    fn command(&mut self, command: &Command, left: &mut usize) -> Result<(), Stopped> {
+        if let Order::Carry(route) = &command.order {
+            return moves::carry(&mut self.servers, command.at, route, left, self.time);
+        }
+        if !may_go_on(left) {
+            return Err(Stopped::Died);
+        }
+        let obeyed = if let Order::Migrate { ranges, to } = &command.order {
+            moves::migrate(&mut self.servers, command.at, ranges, to)
+        } else {
+            self.servers.get_mut(&command.at).expect("should have answered").obey(&command.order)
+        };
+        obeyed.map_err(Stopped::Refused)
     }
 
     /// Passes until nothing is left to do and nothing moves, as many as are needed; `None` if that takes too many.
@@ -306,6 +338,13 @@ fn assert_slots_are_handed_out_once(plan: &Plan, before: &ValkeyClusterStatus) {
     let hands_out = plan.stages.iter().flatten().any(|command| matches!(command.order, Order::AddSlots(_)));
     let given_up = plan.deeds.iter().any(|deed| deed.reason == "SlotsServedAgain");
     assert!(!(was_formed(before) && hands_out) || given_up, "should leave slots alone: {:#?}", plan.stages);
+}
+
+/// Whether there is a deed left before the controller dies.
+fn may_go_on(left: &mut usize) -> bool {
+    let go_on = *left > 0;
+    *left = left.saturating_sub(1);
+    go_on
 }
 
 fn lets_in(server: &Server, password: Option<&SecretString>) -> bool {
