@@ -76,7 +76,7 @@ impl Change {
 
     /// Makes the change under the witness; also how long it took until the cluster was whole again.
     pub async fn witnessed(self, world: &World, cluster: &str) -> (Verdict, Duration) {
-        let (verdict, took) = world.under_witness(cluster, self.make(world, cluster)).await;
+        let (verdict, took) = world.under_witness(cluster, Box::pin(self.make(world, cluster))).await;
         eprintln!("{self}: done after {took:?}\n{verdict}");
         (verdict, took)
     }

@@ -1,4 +1,5 @@
-//! An operator in this process that dies right after its n-th write: the call arrived, nothing after it happened.
+//! An operator in this process that dies right after its n-th write or command for a server: it arrived, nothing after it
+//! happened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,6 +43,8 @@ impl Operator {
         let writes = Arc::new(AtomicUsize::new(0));
         let (done, ended) = oneshot::channel();
         let layer = CrashAfter { die_after, writes: writes.clone(), crashed: crashed.clone() };
+        let of_commands = layer.clone();
+        let hook = valkey_operator::AfterCommand::new(move || Box::pin(of_commands.clone().after_command()));
         let (kubeconfig, namespace) = (world.target.kubeconfig(), world.namespace.clone());
         let (stopping, dying) = (stop.clone(), crashed.clone());
         thread::spawn(move || {
@@ -55,6 +58,7 @@ impl Operator {
                     Some(namespace),
                     valkey_operator::Settings::default(),
                     metrics,
+                    hook,
                     stopping.clone(),
                 );
                 tokio::select! {
@@ -98,6 +102,17 @@ struct CrashAfter {
     die_after: Option<usize>,
     writes: Arc<AtomicUsize>,
     crashed: CancellationToken,
+}
+
+impl CrashAfter {
+    /// A command that a server obeyed counts as a write.
+    async fn after_command(self) {
+        let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+        if number >= self.die_after.unwrap_or(usize::MAX) {
+            self.crashed.cancel();
+            futures::future::pending::<()>().await;
+        }
+    }
 }
 
 impl<S> Layer<S> for CrashAfter {

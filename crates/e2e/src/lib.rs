@@ -10,6 +10,7 @@ pub mod crash;
 pub mod creation;
 pub mod faults;
 pub mod invariants;
+pub mod lives;
 pub mod nodes;
 pub mod objects;
 pub mod operator;

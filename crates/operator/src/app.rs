@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 use crate::controllers;
+use crate::hooks::AfterCommand;
 
 /// Name of the Lease.
 const LEASE: &str = "valkey-operator";
@@ -115,6 +116,7 @@ async fn lead(
             scope,
             args.settings(),
             metrics.clone(),
+            AfterCommand::default(),
             stop.clone(),
         ));
     }

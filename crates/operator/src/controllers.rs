@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::hooks::AfterCommand;
 use crate::settings::Settings;
 use crate::watch::{Caller, Changes, Scope, labelled_with, tell};
 use crate::{cluster, node};
@@ -26,6 +27,7 @@ pub async fn run(
     namespace: Option<String>,
     settings: Settings,
     metrics: Metrics,
+    after_command: AfterCommand,
     stop: CancellationToken,
 ) {
     let scope = Scope { client: client.clone(), namespace };
@@ -83,9 +85,9 @@ pub async fn run(
         cluster_caches,
         recorder,
         metrics,
-        cluster_queue,
+        (cluster_queue, call_cluster),
         settings,
-        call_cluster,
+        after_command,
     );
     futures::join!(
         node::control(node_context, known_nodes, node_calls, stop.clone()),

@@ -7,6 +7,7 @@ mod app;
 pub mod args;
 mod cluster;
 mod controllers;
+mod hooks;
 mod node;
 mod objects;
 mod overlay;
@@ -16,4 +17,5 @@ mod watch;
 
 pub use app::{Error, run};
 pub use controllers::run as run_controllers;
+pub use hooks::AfterCommand;
 pub use settings::Settings;

@@ -50,14 +50,14 @@ impl World {
         let access = self.witness_access(name).await;
         let witness = Witness::start(Settings::new(access)).await.expect("should start");
         let begun = Instant::now();
-        let all = async {
+        let all = Box::pin(async {
             work.await;
             self.wait_cluster_ready(name).await;
             self.wait_whole(name, WHOLE_WITHIN).await;
             let took = begun.elapsed();
             serves_again(&witness).await;
             took
-        };
+        });
         let took = tokio::select! {
             took = all => took,
             () = self.tell_addresses(name, &witness) => unreachable!("it tells for ever"),

@@ -45,7 +45,7 @@ async fn a_cluster_with_a_certificate_speaks_tls_and_nothing_else() {
             })
             .await;
         };
-        let (verdict, took) = world.under_witness("safe", kill).await;
+        let (verdict, took) = world.under_witness("safe", Box::pin(kill)).await;
         eprintln!("pod of a primary deleted: whole again after {took:?}\n{verdict}");
         verdict.assert_nothing_lost();
     })

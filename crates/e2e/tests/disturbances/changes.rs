@@ -92,7 +92,7 @@ async fn replicas_are_not_removed_from_a_shard_that_just_lost_a_pod() {
             tokio::time::sleep(Duration::from_secs(3)).await;
             Change::NoReplicas.make(world, "calm").await;
         };
-        let (verdict, took) = world.under_witness("calm", work).await;
+        let (verdict, took) = world.under_witness("calm", Box::pin(work)).await;
         eprintln!("no replicas soon after a lost pod: done after {took:?}\n{verdict}");
         verdict.assert_nothing_lost();
         assert!(verdict.report.noticed() <= NOTICED * 4, "{verdict}");

@@ -24,11 +24,14 @@ async fn befalls_a_primary(world: &World, fault: Fault) -> (Server, Verdict) {
     let shard = world.cluster_status("hit").await.shard_details.remove(1);
     let primary = world.cluster_server("hit", &shard.primary.expect("should have a primary")).await;
     let (verdict, took) = world
-        .under_witness("hit", async {
-            let in_place = fault.begin(world, std::slice::from_ref(&primary.pod)).await;
-            in_place.mend(world).await;
-            started_again(world, &primary).await;
-        })
+        .under_witness(
+            "hit",
+            Box::pin(async {
+                let in_place = fault.begin(world, std::slice::from_ref(&primary.pod)).await;
+                in_place.mend(world).await;
+                started_again(world, &primary).await;
+            }),
+        )
         .await;
     eprintln!("{fault}: whole again after {took:?}\n{verdict}");
     (primary, verdict)
@@ -117,12 +120,15 @@ async fn most_primaries_killed_at_once_lose_nothing() {
         volatile(world).await;
         let victims = primaries(world, 2).await;
         let (verdict, took) = world
-            .under_witness("hit", async {
-                Fault::ServerKilled.begin(world, &pods(&victims)).await.mend(world).await;
-                for victim in &victims {
-                    started_again(world, victim).await;
-                }
-            })
+            .under_witness(
+                "hit",
+                Box::pin(async {
+                    Fault::ServerKilled.begin(world, &pods(&victims)).await.mend(world).await;
+                    for victim in &victims {
+                        started_again(world, victim).await;
+                    }
+                }),
+            )
             .await;
         eprintln!("most primaries killed: whole again after {took:?}\n{verdict}");
         verdict.assert_nothing_lost();
@@ -137,13 +143,16 @@ async fn most_primaries_frozen_are_ended_before_they_are_replaced() {
         volatile(world).await;
         let victims = primaries(world, 2).await;
         let (verdict, took) = world
-            .under_witness("hit", async {
-                let in_place = Fault::ServerFrozen.begin(world, &pods(&victims)).await;
-                for victim in &victims {
-                    started_again(world, victim).await;
-                }
-                in_place.mend(world).await;
-            })
+            .under_witness(
+                "hit",
+                Box::pin(async {
+                    let in_place = Fault::ServerFrozen.begin(world, &pods(&victims)).await;
+                    for victim in &victims {
+                        started_again(world, victim).await;
+                    }
+                    in_place.mend(world).await;
+                }),
+            )
             .await;
         eprintln!("most primaries frozen: whole again after {took:?}\n{verdict}");
         verdict.assert_nothing_lost();
@@ -163,12 +172,15 @@ async fn all_pods_deleted_at_once_come_back_with_their_data() {
         world.witnessed_cluster("hit", spec).await;
         let victims = world.cluster_servers("hit").await;
         let (verdict, took) = world
-            .under_witness("hit", async {
-                Fault::PodDeleted.begin(world, &pods(&victims)).await.mend(world).await;
-                for victim in &victims {
-                    started_again(world, victim).await;
-                }
-            })
+            .under_witness(
+                "hit",
+                Box::pin(async {
+                    Fault::PodDeleted.begin(world, &pods(&victims)).await.mend(world).await;
+                    for victim in &victims {
+                        started_again(world, victim).await;
+                    }
+                }),
+            )
             .await;
         eprintln!("all pods deleted: whole again after {took:?}\n{verdict}");
         verdict.assert_nothing_lost();
@@ -185,18 +197,21 @@ async fn a_lost_machine_costs_no_shard() {
         volatile(world).await;
         let victim = primaries(world, 1).await.remove(0);
         let (verdict, took) = world
-            .under_witness("hit", async {
-                let lost = Fault::MachineLost.begin(world, std::slice::from_ref(&victim.pod)).await;
-                wait::until("every slot is served without the machine", WHOLE_WITHIN, async || {
-                    let status = world.cluster_status("hit").await;
-                    let slots = status.summary.map(|summary| summary.slots).unwrap_or_default();
-                    let served =
-                        slots == "16384/16384" && status.phase != Some(api::cluster::ClusterPhase::Ready);
-                    if served { Ok(()) } else { Err((slots, status.message)) }
-                })
-                .await;
-                lost.mend(world).await;
-            })
+            .under_witness(
+                "hit",
+                Box::pin(async {
+                    let lost = Fault::MachineLost.begin(world, std::slice::from_ref(&victim.pod)).await;
+                    wait::until("every slot is served without the machine", WHOLE_WITHIN, async || {
+                        let status = world.cluster_status("hit").await;
+                        let slots = status.summary.map(|summary| summary.slots).unwrap_or_default();
+                        let served =
+                            slots == "16384/16384" && status.phase != Some(api::cluster::ClusterPhase::Ready);
+                        if served { Ok(()) } else { Err((slots, status.message)) }
+                    })
+                    .await;
+                    lost.mend(world).await;
+                }),
+            )
             .await;
         eprintln!("machine lost: whole again after {took:?}\n{verdict}");
         verdict.assert_nothing_lost();

@@ -1,7 +1,8 @@
 //! The operator dies between two writes. Here a sample of the points; the campaign takes every one.
 
 use e2e::crash::End;
-use e2e::{creation, operator, world};
+use e2e::lives::Chapter;
+use e2e::{creation, lives, operator, world};
 use serde_json::json;
 
 #[tokio::test]
@@ -13,6 +14,22 @@ async fn a_crash_after_a_write_converges() {
                 let spec = json!({"persistence": {"size": "32Mi"}});
                 let end = creation::with_a_crash(world, &name, spec, die_after).await;
                 assert_eq!(end, End::Crashed, "it should write at least {die_after} times");
+            }
+        })
+        .await;
+    })
+    .await;
+}
+
+/// A cluster whose operators die after every third write or command gets through its whole life.
+#[tokio::test]
+async fn a_cluster_lives_on_while_operators_die() {
+    world::run("crash-cluster", async |world| {
+        operator::away(&world.client, async {
+            for chapter in Chapter::ALL {
+                let died = lives::with_crash_after_crash(world, "tough", chapter, 3).await;
+                eprintln!("{chapter}: {died} operators died");
+                assert!(died > 3, "{chapter}: only {died} operators died");
             }
         })
         .await;

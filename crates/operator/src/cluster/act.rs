@@ -16,6 +16,7 @@ use super::slot_move::{self, Connected, Party};
 use super::topology::Place;
 use super::users;
 use super::validate::Desired;
+use crate::hooks::AfterCommand;
 use crate::objects::{Collision, Kind, Performed, Writer, controlled_by};
 
 /// Servers spoken to at the same time.
@@ -52,7 +53,7 @@ pub(super) async fn act(
     if !write_all(desired, plan, context, &mut outcome).await {
         return outcome;
     }
-    let servers = Servers { observed, keys: server_keys };
+    let servers = Servers { observed, keys: server_keys, after_command: &context.after_command };
     change_users(plan, &servers, &mut outcome).await;
     for stage in &plan.stages {
         // A later stage builds on the one before.
@@ -128,6 +129,7 @@ async fn change_users(plan: &Plan, servers: &Servers<'_>, outcome: &mut Outcome)
 struct Servers<'a> {
     observed: &'a Observed,
     keys: &'a Keys,
+    after_command: &'a AfterCommand,
 }
 
 impl Servers<'_> {
@@ -148,6 +150,7 @@ impl Servers<'_> {
             Err(words) => return (place, Err(words)),
         };
         let applied = users::apply(&connection, changes).await;
+        self.after_command.call().await;
         (place, applied.map_err(|error| kit::telemetry::chain(&error)))
     }
 
@@ -182,6 +185,7 @@ impl Servers<'_> {
             Ok(connection) => self.obey(connection, command).await,
             Err(words) => Err(words),
         };
+        self.after_command.call().await;
         (command, obeyed)
     }
 

@@ -17,6 +17,7 @@ use super::promotions::Promotions;
 use super::references::References;
 use super::users::{Canonical, Remembered};
 use super::zones::Zones;
+use crate::hooks::AfterCommand;
 use crate::settings::Settings;
 use crate::watch::{Caller, Queue};
 
@@ -64,6 +65,7 @@ pub(crate) struct Context {
     pub(super) promotions: Promotions,
     pub(super) half_moved: HalfMoved,
     pub(super) call: Caller<Guarded>,
+    pub(super) after_command: AfterCommand,
 }
 
 impl Context {
@@ -72,9 +74,9 @@ impl Context {
         caches: Caches,
         recorder: Recorder,
         metrics: Metrics,
-        queue: Queue<Guarded>,
+        (queue, call): (Queue<Guarded>, Caller<Guarded>),
         settings: Settings,
-        call: Caller<Guarded>,
+        after_command: AfterCommand,
     ) -> Arc<Self> {
         Arc::new(Self {
             client,
@@ -91,6 +93,7 @@ impl Context {
             promotions: Promotions::default(),
             half_moved: HalfMoved::default(),
             call,
+            after_command,
         })
     }
 }

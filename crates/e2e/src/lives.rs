@@ -1,0 +1,121 @@
+//! What becomes of a cluster in a life of changes, under operators that die.
+
+use std::time::{Duration, Instant};
+
+use api::ValkeyCluster;
+use serde_json::json;
+
+use crate::clusters::WHOLE_WITHIN;
+use crate::crash::{End, Operator};
+use crate::{World, wait};
+
+/// How long a change may take while operators die again and again.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// A part of a cluster's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Chapter {
+    /// From nothing to ready.
+    Creation,
+    /// One shard more.
+    ScaleOut,
+    /// One shard less.
+    ScaleIn,
+    /// Every pod restarted.
+    Roll,
+}
+
+impl Chapter {
+    /// All of them, in an order in which one leads to the next.
+    pub const ALL: [Self; 4] = [Self::Creation, Self::ScaleOut, Self::ScaleIn, Self::Roll];
+
+    async fn begin(self, world: &World, name: &str) {
+        match self {
+            Self::Creation => {
+                world.cluster(name, json!({"shards": 2, "replicas": 1})).await;
+            }
+            Self::ScaleOut => world.change_cluster(name, json!({"shards": 3})).await,
+            Self::ScaleIn => world.change_cluster(name, json!({"shards": 2})).await,
+            Self::Roll => {
+                let when = jiff::Timestamp::now().to_string();
+                let restart = json!({"metadata": {"annotations": {api::keys::RESTARTED_AT: when}}});
+                world.patch::<ValkeyCluster>(name, restart).await;
+            }
+        }
+    }
+}
+
+/// The operator dies after every few deeds, and another one starts, until the chapter is over. Returns how many died. The
+/// installed operator must be scaled to zero.
+pub async fn with_crash_after_crash(world: &World, name: &str, chapter: Chapter, deeds: usize) -> usize {
+    chapter.begin(world, name).await;
+    let begun = Instant::now();
+    let mut died = 0;
+    loop {
+        let operator = Operator::start(world, Some(deeds));
+        let end = dies_or_rests(world, &operator, name, chapter).await;
+        operator.stop().await;
+        if end == End::Stopped {
+            break;
+        }
+        died += 1;
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{chapter} of {name} does not come to its end: {died} operators died"
+        );
+    }
+    world.wait_whole(name, WHOLE_WITHIN).await;
+    died
+}
+
+/// The operator dies after the n-th deed of a chapter, another one ends it. `Stopped` if there were fewer.
+pub async fn with_one_crash(world: &World, name: &str, chapter: Chapter, deeds: usize) -> End {
+    chapter.begin(world, name).await;
+    let first = Operator::start(world, Some(deeds));
+    let end = dies_or_rests(world, &first, name, chapter).await;
+    first.stop().await;
+    let second = Operator::start(world, None);
+    wait::until("the chapter ends", PATIENCE, async || ended(world, name, chapter).await).await;
+    second.stop().await;
+    world.wait_whole(name, WHOLE_WITHIN).await;
+    end
+}
+
+async fn dies_or_rests(world: &World, operator: &Operator, name: &str, chapter: Chapter) -> End {
+    let mut quiet = (operator.writes(), Instant::now());
+    wait::until("the operator dies or has nothing left to do", PATIENCE, async || {
+        if operator.is_dead() {
+            return Ok(End::Crashed);
+        }
+        let writes = operator.writes();
+        if writes != quiet.0 {
+            quiet = (writes, Instant::now());
+        }
+        let over = ended(world, name, chapter).await;
+        match over {
+            Ok(()) if quiet.1.elapsed() > Duration::from_secs(3) => Ok(End::Stopped),
+            Ok(()) => Err("it may still write".to_owned()),
+            Err(why) => Err(why),
+        }
+    })
+    .await
+}
+
+/// Ready, with as many pods as it should have, all of them of the newest template.
+async fn ended(world: &World, name: &str, chapter: Chapter) -> Result<(), String> {
+    let cluster = world.get::<ValkeyCluster>(name).await;
+    let status = cluster.status.unwrap_or_default();
+    let pods: Vec<_> = world.cluster_pods(name).await.into_iter().flatten().collect();
+    let wanted = if chapter == Chapter::ScaleOut { 6 } else { 4 };
+    let restarted_at = cluster.metadata.annotations.as_ref().and_then(|all| all.get(api::keys::RESTARTED_AT));
+    let newest = pods.iter().all(|pod| {
+        pod.metadata.annotations.as_ref().and_then(|all| all.get(api::keys::RESTARTED_AT)) == restarted_at
+    });
+    let ready = status.phase == Some(api::cluster::ClusterPhase::Ready) && status.orchestration.is_none();
+    if ready && pods.len() == wanted && newest && status.observed_generation == cluster.metadata.generation {
+        Ok(())
+    } else {
+        Err(format!("{} pods, {:?}: {:?}", pods.len(), status.phase, status.message))
+    }
+}
