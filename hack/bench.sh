@@ -4,4 +4,4 @@ source "$(dirname "$0")/cluster-env.sh"
 require_local "make bench"
 require_cluster
 hack/deploy.sh
-cargo run --locked --quiet -p e2e --bin bench
+cargo run --locked --quiet -p e2e --bin bench -- ${ONLY:-}

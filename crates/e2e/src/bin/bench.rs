@@ -3,24 +3,41 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use e2e::World;
-use e2e::bench::{footprint, start};
+use e2e::bench::{clusters, footprint, scale, start};
+use e2e::witness::{Settings, Witness};
+use e2e::{World, operator};
 use serde_json::json;
 
 const ROUNDS: usize = 5;
 const MANY: usize = 50;
+const MANY_CLUSTERS: usize = 20;
+const MEGABYTES: usize = 1000;
 
 #[tokio::main]
 async fn main() {
+    // `nodes` or `clusters` alone; both if nothing is said.
+    let only = std::env::args().nth(1);
     let world = World::open("bench").await;
     println!("machine: {}", machine());
+    if only.as_deref() != Some("clusters") {
+        nodes(&world).await;
+    }
+    if only.as_deref() != Some("nodes") {
+        clusters_start(&world).await;
+        Box::pin(slots_move(&world)).await;
+        many_clusters(&world).await;
+    }
+    world.close().await;
+}
+
+async fn nodes(world: &World) {
     sizes();
 
     println!(
         "operator, resident, 0 nodes: {:.1} MiB (goal: 12)",
-        mebibytes(footprint::resident_kib(&world).await)
+        mebibytes(footprint::resident_kib(world).await)
     );
-    let (ours, bare) = start::compare(&world, ROUNDS).await;
+    let (ours, bare) = start::compare(world, ROUNDS).await;
     let (ours, bare) = (ours.median(), bare.median());
     println!(
         "apply to Ready, median of {ROUNDS}: ValkeyNode {:.2} s, bare StatefulSet {:.2} s, ratio {:.2}, overhead {:.2} s (goal: 1 s at most)",
@@ -39,15 +56,79 @@ async fn main() {
     tokio::time::sleep(Duration::from_secs(30)).await;
     println!(
         "operator, resident, {MANY} nodes: {:.1} MiB (goal: 20)",
-        mebibytes(footprint::resident_kib(&world).await)
+        mebibytes(footprint::resident_kib(world).await)
     );
-    let calls = footprint::api_calls(&world, Duration::from_mins(1)).await;
+    let calls = footprint::api_calls(world, Duration::from_mins(1)).await;
     let total: u64 = calls.values().sum();
     println!("API calls per minute at idle with {MANY} nodes: {total}");
     for (call, count) in calls {
         println!("  {call}: {count}");
     }
-    world.close().await;
+}
+
+/// Apply to Ready, and the cost of growth.
+async fn clusters_start(world: &World) {
+    for (shards, rounds) in [(3, ROUNDS), (6, 1), (12, 1)] {
+        let mut starts = Vec::new();
+        for round in 0..rounds {
+            starts.push(clusters::start(world, &format!("s{shards}r{round}"), shards, 1).await);
+        }
+        starts.sort_by_key(|start| start.ready);
+        let middle = starts[starts.len() / 2];
+        println!(
+            "apply to Ready, {shards} shards with a replica each, median of {rounds}: {:.1} s, of it {:.0} s until the last server ran{}",
+            middle.ready.as_secs_f64(),
+            middle.pods.as_secs_f64(),
+            if shards == 3 { " (goal: 8 s at most)" } else { "" },
+        );
+    }
+}
+
+/// Three shards to six and back with a gigabyte under load, and the same moves by hand.
+async fn slots_move(world: &World) {
+    world.witnessed_cluster("moves", json!({"shards": 3, "replicas": 0})).await;
+    scale::fill(world, "moves", MEGABYTES).await;
+    let witness = Witness::start(Settings::new(world.witness_access("moves").await)).await;
+    let witness = witness.expect("the witness should start");
+    let out = scale::by_the_operator(world, "moves", 6).await;
+    let back = scale::by_the_operator(world, "moves", 3).await;
+    scale::by_the_operator(world, "moves", 6).await;
+    let (back_by_hand, out_by_hand) = operator::away(&world.client, async {
+        (scale::by_hand(world, "moves", 3).await, scale::by_hand(world, "moves", 6).await)
+    })
+    .await;
+    let verdict = witness.stop().await.verify(&world.witness_access("moves").await).await;
+    let verdict = verdict.expect("the witness should find its keys");
+    for (what, ours, by_hand) in [("3 to 6", out, out_by_hand), ("6 to 3", back, back_by_hand)] {
+        println!(
+            "slots moved, {what} shards, {MEGABYTES} MB, 500 writes/s: operator {:.2} s, by hand {:.2} s, ratio {:.2} (goal: 1.3 at most)",
+            ours.as_secs_f64(),
+            by_hand.as_secs_f64(),
+            ours.as_secs_f64() / by_hand.as_secs_f64(),
+        );
+    }
+    println!(
+        "  meanwhile: {} writes acknowledged, {} lost, {} failed, longest gap {} ms",
+        verdict.tally().acknowledged,
+        verdict.lost,
+        verdict.tally().failed_operations(),
+        verdict.report.longest_gap().length.as_millis(),
+    );
+    clusters::remove(world, "moves").await;
+}
+
+async fn many_clusters(world: &World) {
+    for number in 0..MANY_CLUSTERS {
+        world.cluster(&format!("c{number}"), json!({"shards": 1, "replicas": 0})).await;
+    }
+    for number in 0..MANY_CLUSTERS {
+        world.wait_cluster_ready(&format!("c{number}")).await;
+    }
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    println!(
+        "operator, resident, {MANY_CLUSTERS} clusters of one server: {:.1} MiB (goal: 25)",
+        mebibytes(footprint::resident_kib(world).await)
+    );
 }
 
 fn mebibytes(kib: u64) -> f64 {
