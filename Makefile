@@ -78,11 +78,11 @@ undeploy: ## Remove the operator and its CRDs, and with them every ValkeyNode.
 	@hack/undeploy.sh
 
 .PHONY: bench
-bench: ## Measure start times, memory, API calls and sizes on the local cluster.
+bench: ## Measure start times, moves of slots, memory, API calls and sizes on the local cluster (ONLY=nodes|clusters).
 	@hack/bench.sh
 
 .PHONY: campaign
-campaign: ## Crash after every write of a creation for each workload type; repeat machine losses, freezes and full disks.
+campaign: ## Every crash point, every fault and every change, again and again (ONLY=crashes|faults|cluster-changes|cluster-faults|cluster-crashes).
 	@hack/campaign.sh
 
 .PHONY: witness

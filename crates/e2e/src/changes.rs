@@ -45,6 +45,20 @@ pub enum Change {
 }
 
 impl Change {
+    /// All of them, in an order in which each has something to change, beginning with an older release.
+    pub const CAMPAIGN: [Self; 10] = [
+        Self::Image,
+        Self::LiveDirective,
+        Self::Users,
+        Self::Restart,
+        Self::Directive,
+        Self::ScaleOut,
+        Self::ScaleIn,
+        Self::MoreReplicas,
+        Self::NoReplicas,
+        Self::OneReplica,
+    ];
+
     /// Makes the change and waits until it has reached every pod.
     pub async fn make(self, world: &World, cluster: &str) {
         match self {

@@ -3,10 +3,14 @@
 use std::time::{Duration, Instant};
 
 use api::ValkeyCluster;
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use crate::clusters::WHOLE_WITHIN;
+use crate::clusters::{Server, WHOLE_WITHIN};
 use crate::crash::{End, Operator};
+use crate::faults::Fault;
+use crate::objects::uid;
+use crate::witness::Verdict;
 use crate::{World, wait};
 
 /// How long a change may take while operators die again and again.
@@ -44,6 +48,54 @@ impl Chapter {
             }
         }
     }
+}
+
+/// A cluster at the point where a chapter begins. The installed operator must be scaled to zero.
+pub async fn prepare(world: &World, name: &str, chapter: Chapter) {
+    let before: &[Chapter] = match chapter {
+        Chapter::Creation => return,
+        Chapter::ScaleOut | Chapter::Roll => &[Chapter::Creation],
+        Chapter::ScaleIn => &[Chapter::Creation, Chapter::ScaleOut],
+    };
+    let operator = Operator::start(world, None);
+    for chapter in before {
+        chapter.begin(world, name).await;
+        wait::until("the chapter before ends", PATIENCE, async || ended(world, name, *chapter).await).await;
+    }
+    operator.stop().await;
+}
+
+/// Lets a fault befall the primaries of the first shards at once, under the witness, and waits until the cluster is whole.
+pub async fn befalls_primaries(world: &World, name: &str, fault: Fault, count: usize) -> (Verdict, Duration) {
+    let mut victims = Vec::new();
+    for shard in world.cluster_status(name).await.shard_details.into_iter().take(count) {
+        victims.push(world.cluster_server(name, &shard.primary.expect("should have a primary")).await);
+    }
+    let pods: Vec<_> = victims.iter().map(|victim| victim.pod.clone()).collect();
+    let work = Box::pin(async {
+        fault.begin(world, &pods).await.mend(world).await;
+        for victim in &victims {
+            started_again(world, victim).await;
+        }
+    });
+    let (verdict, took) = world.under_witness(name, work).await;
+    eprintln!("{fault} of {count}: whole again after {took:?}\n{verdict}");
+    (verdict, took)
+}
+
+/// Another process serves the node: its pod is another one, or its container was started again.
+pub async fn started_again(world: &World, before: &Server) {
+    let restarts = |pod: &Pod| {
+        let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        containers.into_iter().flatten().map(|one| one.restart_count).sum::<i32>()
+    };
+    let name = api::names::pod(&before.node);
+    wait::until(&format!("{name} is started again"), WHOLE_WITHIN, async || {
+        let Some(now) = world.find::<Pod>(&name).await else { return Err("no pod".to_owned()) };
+        let another = uid(&now) != uid(&before.pod) || restarts(&now) > restarts(&before.pod);
+        if another { Ok(()) } else { Err("the same".to_owned()) }
+    })
+    .await;
 }
 
 /// The operator dies after every few deeds, and another one starts, until the chapter is over. Returns how many died. The

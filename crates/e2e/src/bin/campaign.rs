@@ -1,31 +1,156 @@
-//! What is too long for the tests: the operator dies after every single write of a creation, for each workload type;
-//! and every fault befalls a node again and again, under the witness.
+//! What is too long for the tests: the operator dies after every single write of a creation, for each workload type, and
+//! after every write and command in the life of a cluster; every fault befalls nodes and clusters again and again, and
+//! every change is made again and again, under the witness.
 //! Prints a table; ends with an error if a row failed.
 #![allow(clippy::panic, reason = "a campaign that cannot go on must end")]
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use api::ValkeyNode;
+use e2e::changes::{Change, NOTICED};
 use e2e::crash::End;
-use e2e::faults::{self, NodeFault};
+use e2e::faults::{self, Fault, NodeFault};
+use e2e::lives::{self, Chapter};
+use e2e::witness::Verdict;
 use e2e::{World, creation, operator};
 use serde_json::{Value, json};
 
 /// More writes than any creation takes: a run that gets here never settles.
 const TOO_MANY: usize = 60;
+const TOO_MANY_FOR_A_CLUSTER: usize = 400;
+/// How often every change of a cluster is made.
+const CHANGED: usize = 5;
 
 #[tokio::main]
 async fn main() {
-    // `crashes` or `faults` alone; both if nothing is said.
+    // One of these parts alone; all of them if nothing is said.
     let only = std::env::args().nth(1);
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let world = World::open("campaign").await;
-    if only.as_deref() != Some("faults") {
+    if wanted("crashes") {
         operator::away(&world.client, every_crash(&world)).await;
     }
-    if only.as_deref() != Some("crashes") {
+    if wanted("faults") {
         every_fault(&world).await;
     }
+    if wanted("cluster-changes") {
+        Box::pin(every_change()).await;
+    }
+    if wanted("cluster-faults") {
+        Box::pin(every_cluster_fault()).await;
+    }
+    if wanted("cluster-crashes") {
+        let crashes = Box::pin(every_crash_of_a_cluster(&world));
+        operator::away(&world.client, crashes).await;
+    }
     world.close().await;
+}
+
+/// Every change of a cluster on purpose, again and again: nothing lost, nothing failed, hardly noticed.
+async fn every_change() {
+    println!(
+        "\n| change | times | acknowledged | lost | failed | longest gap | longest way |\n| --- | --- | --- | --- | --- | --- | --- |"
+    );
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    for round in 0..CHANGED {
+        let world = World::open("campaign-changes").await;
+        let spec = json!({"shards": 3, "replicas": 1, "image": "valkey/valkey:8.1"});
+        world.witnessed_cluster("calm", spec).await;
+        for change in Change::CAMPAIGN {
+            eprintln!("round {round}: {change}");
+            let (verdict, took) = change.witnessed(&world, "calm").await;
+            rows.entry(change.to_string()).or_default().add(&verdict, took);
+        }
+        world.close().await;
+    }
+    for (change, row) in &rows {
+        println!("| {change} | {row} |");
+    }
+    let noticed = rows.iter().filter(|(_, row)| row.failed > 0 || row.noticed > NOTICED);
+    let noticed: Vec<_> = noticed.map(|(change, _)| change).collect();
+    assert!(noticed.is_empty(), "noticed: {noticed:?}");
+}
+
+/// Every fault of a cluster's primaries, again and again: nothing lost.
+async fn every_cluster_fault() {
+    println!(
+        "\n| fault of a cluster | times | acknowledged | lost | failed | longest gap | longest way |\n| --- | --- | --- | --- | --- | --- | --- |"
+    );
+    for (what, fault, primaries, times) in [
+        ("server of a primary killed", Fault::ServerKilled, 1, 20),
+        ("pod of a primary deleted", Fault::PodDeleted, 1, 5),
+        ("most primaries killed", Fault::ServerKilled, 2, 5),
+        ("pods of all primaries deleted", Fault::PodDeleted, 3, 3),
+    ] {
+        let mut row = Row::default();
+        for time in 1..=times {
+            eprintln!("{what}: {time} of {times}");
+            let world = World::open("campaign-cluster").await;
+            world.witnessed_cluster("hit", json!({"shards": 3, "replicas": 1})).await;
+            let (verdict, took) = Box::pin(lives::befalls_primaries(&world, "hit", fault, primaries)).await;
+            row.add(&verdict, took);
+            world.close().await;
+        }
+        println!("| {what} | {row} |");
+    }
+}
+
+/// The operator dies after every deed of each part of a cluster's life, in turn.
+async fn every_crash_of_a_cluster(world: &World) {
+    println!(
+        "\n| part of a cluster's life | crash points | converged | seconds |\n| --- | --- | --- | --- |"
+    );
+    for chapter in Chapter::ALL {
+        let begun = Instant::now();
+        let points = Box::pin(every_point_of(world, chapter)).await;
+        println!("| {chapter} | {points} | {points} | {} |", begun.elapsed().as_secs());
+    }
+}
+
+async fn every_point_of(world: &World, chapter: Chapter) -> usize {
+    for point in 1..TOO_MANY_FOR_A_CLUSTER {
+        let name = format!("{chapter}{point}");
+        eprintln!("{name}: the operator dies after deed {point}");
+        lives::prepare(world, &name, chapter).await;
+        let end = lives::with_one_crash(world, &name, chapter, point).await;
+        e2e::bench::clusters::remove(world, &name).await;
+        if end == End::Stopped {
+            return point - 1;
+        }
+    }
+    panic!("the operator acts without end")
+}
+
+/// What a fault or a change cost, over all repetitions.
+#[derive(Default)]
+struct Row {
+    times: u32,
+    acknowledged: u64,
+    failed: u64,
+    gap: Duration,
+    noticed: Duration,
+    took: Duration,
+}
+
+impl Row {
+    /// Ends the campaign if anything was lost.
+    fn add(&mut self, verdict: &Verdict, took: Duration) {
+        verdict.assert_nothing_lost();
+        self.times += 1;
+        self.acknowledged += verdict.tally().acknowledged;
+        self.failed += verdict.tally().failed_operations();
+        self.gap = self.gap.max(verdict.report.longest_gap().length);
+        self.noticed = self.noticed.max(verdict.report.noticed());
+        self.took = self.took.max(took);
+    }
+}
+
+impl std::fmt::Display for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (gap, took) = (self.gap.as_secs_f64(), self.took.as_secs_f64());
+        write!(f, "{} | {} | 0 | {} | {gap:.2} s | {took:.1} s", self.times, self.acknowledged, self.failed)
+    }
 }
 
 /// The operator dies after every write of a creation, for each workload type.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use e2e::clusters::{Server, WHOLE_WITHIN};
 use e2e::faults::Fault;
+use e2e::lives::started_again;
 use e2e::objects::uid;
 use e2e::witness::Verdict;
 use e2e::{World, wait, world};
@@ -35,21 +36,6 @@ async fn befalls_a_primary(world: &World, fault: Fault) -> (Server, Verdict) {
         .await;
     eprintln!("{fault}: whole again after {took:?}\n{verdict}");
     (primary, verdict)
-}
-
-/// Another process serves the node: its pod is another one, or its container was started again.
-async fn started_again(world: &World, before: &Server) {
-    let restarts = |pod: &Pod| {
-        let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
-        containers.into_iter().flatten().map(|one| one.restart_count).sum::<i32>()
-    };
-    let name = api::names::pod(&before.node);
-    wait::until(&format!("{name} is started again"), WHOLE_WITHIN, async || {
-        let Some(now) = world.find::<Pod>(&name).await else { return Err("no pod".to_owned()) };
-        let another = uid(&now) != uid(&before.pod) || restarts(&now) > restarts(&before.pod);
-        if another { Ok(()) } else { Err("the same".to_owned()) }
-    })
-    .await;
 }
 
 async fn identity(server: &Server) -> String {
