@@ -24,8 +24,10 @@ pub(super) struct Outcome {
     pub(super) written: Vec<String>,
     /// Commands that a server refused or did not take, in words.
     pub(super) refused: Vec<String>,
-    /// Commands that were taken.
+    /// Everything that was taken: commands, changes of users, deletions.
     pub(super) commands: usize,
+    /// The commands among it.
+    pub(super) obeyed: Vec<Order>,
     pub(super) collision: Option<Collision>,
     /// The first call that failed: nothing after it was tried.
     pub(super) error: Option<kit::apply::Error>,
@@ -152,6 +154,7 @@ impl Servers<'_> {
                 Ok(()) => {
                     tracing::info!(order, %node, "told a server");
                     outcome.commands += 1;
+                    outcome.obeyed.push(command.order.clone());
                 }
                 Err(words) => {
                     tracing::warn!(order, %node, %words, "a server did not obey");

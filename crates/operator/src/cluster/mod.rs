@@ -14,6 +14,7 @@ mod command;
 mod context;
 mod directives;
 mod events;
+mod numbers;
 mod observe;
 mod paths;
 mod plan;
@@ -90,6 +91,7 @@ async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Actio
     let result = match &guarded.0 {
         Ok(cluster) if cluster.meta().deletion_timestamp.is_some() => {
             context.passwords.forget(&cluster.uid().unwrap_or_default());
+            context.metrics.clusters.forget(&measured(cluster));
             Ok(("deleting", Action::await_change()))
         }
         Ok(cluster) => pass(cluster, &context).await,
@@ -116,6 +118,7 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
         Ok(desired) => desired,
         Err(violations) => {
             let after = status::invalid(&violations, cluster.meta().generation, &before, Timestamp::now());
+            context.metrics.clusters.set_phase(&measured(cluster), numbers::phase(&after));
             report(cluster, &before, &after, Vec::new(), context).await?;
             return Ok(("invalid", Action::await_change()));
         }
@@ -129,13 +132,23 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     context.promotions.began(&desired.identity.uid, &plan.promotions, Instant::now());
     let outcome = act::act(&desired, &observed, &plan, &keys, context).await;
     let seen = status::Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
-    let after = status::status(&seen, &plan, &outcome, &before, Timestamp::now());
+    let now = Timestamp::now();
+    let after = status::status(&seen, &plan, &outcome, &before, now);
+    context
+        .metrics
+        .clusters
+        .set(&measured(cluster), &numbers::numbers(&seen, &outcome, &before, &after, now));
     report(cluster, &before, &after, events::deeds(&plan, &desired.identity.namespace), context).await?;
     let acted = !outcome.written.is_empty() || outcome.commands > 0;
     if let Some(error) = outcome.error {
         return Err(error).context(ActSnafu { cluster: cluster.name_any() });
     }
     Ok(next(acted, &plan, &after))
+}
+
+/// The cluster a series is about.
+fn measured(cluster: &ValkeyCluster) -> kit::metrics::Cluster {
+    kit::metrics::Cluster { namespace: cluster.namespace().unwrap_or_default(), name: cluster.name_any() }
 }
 
 fn next(acted: bool, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'static str, Action) {

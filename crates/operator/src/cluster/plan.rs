@@ -73,7 +73,7 @@ pub(super) struct Undertaking {
 }
 
 /// Names of changes, as the status shows them.
-const ROLL: &str = "RollingUpdate";
+pub(super) const ROLL: &str = "RollingUpdate";
 pub(super) const SCALE: &str = "Scale";
 
 /// Everything a pass does.

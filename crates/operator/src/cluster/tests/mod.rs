@@ -5,6 +5,7 @@ mod claims;
 mod convergence;
 mod crashes;
 mod kubernetes;
+mod numbers;
 mod servers;
 mod world;
 

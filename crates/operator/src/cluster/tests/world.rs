@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::cluster::ClusterPhase;
 use api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, names};
 use jiff::Timestamp;
+use kit::metrics::Numbers;
 use secrecy::SecretString;
 use valkey::acl::{AclChange, Listed, SystemUser, User, difference};
 
 use super::super::act::Outcome;
 use super::super::command::Order;
+use super::super::numbers;
 use super::super::observe::{Observed, ObservedNode, password_of};
 use super::super::plan::{self, Plan, was_formed};
 use super::super::server::ServerView;
@@ -52,6 +54,8 @@ pub(super) struct Passed {
     pub(super) written: Vec<String>,
     /// Commands that servers took, as `COMMAND at shard-index`.
     pub(super) obeyed: Vec<String>,
+    /// The same as they were given.
+    pub(super) orders: Vec<Order>,
     /// Commands that servers refused, with their words.
     pub(super) refused: Vec<String>,
     /// The status differs from the one before.
@@ -75,6 +79,8 @@ pub(super) struct World {
     pub(super) servers: Servers,
     /// Which of the commands that may be given at the same time comes first.
     pub(super) turn: usize,
+    /// What the last pass said in numbers.
+    pub(super) numbers: Numbers,
     /// What only this run of the controller knows.
     remembered: BTreeMap<String, SecretString>,
     /// Counts everything that must be new: versions, uids, addresses, moments.
@@ -90,6 +96,7 @@ impl World {
             kubernetes: Kubernetes::default(),
             servers: Servers::new(),
             turn: 0,
+            numbers: Numbers::default(),
             remembered: BTreeMap::new(),
             clock: 0,
         }
@@ -192,10 +199,13 @@ impl World {
             written: passed.written.clone(),
             refused: passed.refused.clone(),
             commands: passed.obeyed.len(),
+            obeyed: passed.orders.clone(),
             ..Outcome::default()
         };
         let seen = Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
-        let after = status::status(&seen, &plan, &outcome, &before, at(self.next_number()));
+        let now = at(self.next_number());
+        let after = status::status(&seen, &plan, &outcome, &before, now);
+        self.numbers = numbers::numbers(&seen, &outcome, &before, &after, now);
         passed.news = after != before;
         self.cluster.status = Some(after);
         passed
@@ -238,7 +248,10 @@ impl World {
                 let told = format!("{} at {}-{}", command.order.name(), command.at.0, command.at.1);
                 let server = self.servers.get_mut(&command.at).expect("should have answered");
                 match server.obey(&command.order) {
-                    Ok(()) => passed.obeyed.push(told),
+                    Ok(()) => {
+                        passed.obeyed.push(told);
+                        passed.orders.push(command.order.clone());
+                    }
                     Err(words) => passed.refused.push(format!("{told}: {words}")),
                 }
             }
