@@ -2,13 +2,14 @@
 
 use api::keys;
 use futures::StreamExt as _;
+use secrecy::ExposeSecret as _;
 use valkey::Connection;
 
 use super::command::{Command, Order, Stage};
 use super::context::Context;
 use super::observe::Observed;
 use super::plan::{Plan, Step};
-use super::server::Keys;
+use super::server::{Keys, PRIMARYAUTH};
 use super::topology::Place;
 use super::users;
 use super::validate::Desired;
@@ -171,12 +172,12 @@ impl Servers<'_> {
             Ok(connection) => connection,
             Err(words) => return (command, Err(words)),
         };
-        let obeyed = obey(&connection, &command.order).await;
+        let obeyed = obey(&connection, &command.order, self.keys).await;
         (command, obeyed.map_err(|error| kit::telemetry::chain(&error)))
     }
 }
 
-async fn obey(connection: &Connection, order: &Order) -> Result<(), valkey::Error> {
+async fn obey(connection: &Connection, order: &Order, keys: &Keys) -> Result<(), valkey::Error> {
     match order {
         Order::SetEpoch(epoch) => connection.cluster_set_config_epoch(*epoch).await,
         Order::AddSlots(ranges) => connection.cluster_add_slots(ranges).await,
@@ -192,5 +193,9 @@ async fn obey(connection: &Connection, order: &Order) -> Result<(), valkey::Erro
             connection.cluster_migrate_slots(&[(ranges.clone(), to.clone())]).await
         }
         Order::Failover(mode) => connection.cluster_failover(*mode).await,
+        Order::RenewPassword => match &keys.replication {
+            Some(password) => connection.config_set(&[(PRIMARYAUTH, password.expose_secret())]).await,
+            None => Ok(()),
+        },
     }
 }

@@ -29,6 +29,8 @@ pub(super) enum Order {
     Migrate { ranges: Vec<SlotRange>, to: String },
     /// Take over from the primary.
     Failover(FailoverMode),
+    /// Show primaries the password that is in use now.
+    RenewPassword,
 }
 
 impl Order {
@@ -42,6 +44,7 @@ impl Order {
             Self::Forget(_) => "CLUSTER FORGET",
             Self::Migrate { .. } => "CLUSTER MIGRATESLOTS",
             Self::Failover(_) => "CLUSTER FAILOVER",
+            Self::RenewPassword => "CONFIG SET primaryauth",
         }
     }
 }

@@ -125,8 +125,8 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     };
     let slots_move = before.orchestration.as_ref().is_some_and(|known| known.name == plan::SCALE);
     let (observed, keys) = observe::observe(&desired, None, slots_move, context).await;
-    let users = users::gather(&desired, &observed, &keys, context).await;
     let topology = Topology::of(&observed, &desired.identity.namespace);
+    let users = users::gather(&desired, &observed, &topology, &before, &keys, context).await;
     let in_flight = context.promotions.in_flight(&desired.identity.uid, Instant::now());
     let plan = plan::plan(&desired, &observed, &topology, &users, &before, &in_flight);
     context.promotions.began(&desired.identity.uid, &plan.promotions, Instant::now());

@@ -11,7 +11,6 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt as _};
 use secrecy::SecretString;
 use valkey::Tls;
-use valkey::acl::SystemUser;
 
 use super::context::Context;
 use super::server::{self, Keys, ServerView};
@@ -75,7 +74,7 @@ pub(super) async fn observe(
     context: &Context,
 ) -> (Observed, Keys) {
     let mut observed = from_caches(desired, context);
-    let keys = Keys { password: operator_password(observed.passwords.as_deref()), tls };
+    let keys = Keys::new(&context.passwords.hold(desired, observed.passwords.as_deref()), tls);
     let questions: Vec<_> =
         observed.nodes.values().map(|node| question(node, &keys, slots_move, context)).collect();
     let asked: Vec<Answer> = futures::stream::iter(questions).buffer_unordered(PARALLEL).collect().await;
@@ -238,13 +237,9 @@ fn machine_of(node: &ObservedNode, context: &Context) -> Option<String> {
     pod.spec.as_ref()?.node_name.clone()
 }
 
-fn operator_password(passwords: Option<&Secret>) -> Option<SecretString> {
-    password_of(passwords?, SystemUser::Operator.name())
-}
-
 /// A password in a Secret, if it is one line of text.
-pub(super) fn password_of(secret: &Secret, user: &str) -> Option<SecretString> {
-    let value = secret.data.as_ref()?.get(user)?;
+pub(super) fn password_of(secret: &Secret, key: &str) -> Option<SecretString> {
+    let value = secret.data.as_ref()?.get(key)?;
     let text = std::str::from_utf8(&value.0).ok()?;
     (!text.is_empty()).then(|| SecretString::from(text))
 }

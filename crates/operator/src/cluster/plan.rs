@@ -15,10 +15,10 @@ use api::ValkeyClusterStatus;
 use api::cluster::BudgetMode;
 use api::condition::ClusterCondition;
 
-use super::command::Stage;
+use super::command::{Command, Order, Stage};
 use super::observe::Observed;
 use super::topology::{Place, Topology};
-use super::users::{self, Users};
+use super::users::{self, Turn, Users};
 use super::validate::Desired;
 use crate::objects::Write;
 
@@ -120,9 +120,22 @@ pub(super) fn plan(
     if plan.stages.is_empty() && was_formed(status) {
         undertake(desired, observed, topology, status, in_flight, &mut plan);
     }
+    // Last: whoever still shows the previous password is let in with it.
+    let renewals = renew_passwords(topology);
+    plan.stages.extend((!renewals.is_empty()).then_some(renewals));
+    if users.turn == Some(Turn::Switched) {
+        let note = "the system users have new passwords; those before stay valid until the next rotation";
+        plan.deeds.push(Deed::normal("SystemPasswordsRotated", note));
+    }
     plan.orders.budget = objects::budget_mode(every_shard_has_a_copy(desired, topology));
     plan.writes = objects::writes(desired, observed, users, &plan.orders);
     plan
+}
+
+/// Servers that would show their primary an older password the next time they connect.
+fn renew_passwords(topology: &Topology<'_>) -> Stage {
+    let outdated = topology.members.values().filter(|member| member.facts.shows_old_password);
+    outdated.map(|member| Command { at: member.place, order: Order::RenewPassword }).collect()
 }
 
 /// One change at a time goes through the cluster.

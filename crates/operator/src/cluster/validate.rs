@@ -65,6 +65,8 @@ pub(super) struct Desired {
     pub(super) data_loss_accepted: bool,
     /// When the user last asked for a restart.
     pub(super) restarted_at: Option<String>,
+    /// The user's last order to give the system users new passwords.
+    pub(super) rotation: Option<String>,
 }
 
 impl Desired {
@@ -133,6 +135,7 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
         access_tls: tls_secret.as_deref().map(access_tls),
         data_loss_accepted: annotation(cluster, keys::ACCEPT_DATA_LOSS).as_deref() == Some("true"),
         restarted_at: annotation(cluster, keys::RESTARTED_AT),
+        rotation: annotation(cluster, keys::ROTATE_SYSTEM_PASSWORDS).filter(|order| !order.is_empty()),
         tls_secret,
         spec: spec.clone(),
         identity,

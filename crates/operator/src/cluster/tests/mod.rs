@@ -4,8 +4,10 @@
 mod claims;
 mod convergence;
 mod crashes;
+mod keys;
 mod kubernetes;
 mod numbers;
+mod rotation;
 mod servers;
 mod world;
 

@@ -31,8 +31,8 @@ fn told(
     after: &ValkeyClusterStatus,
 ) -> Numbers {
     let desired = world.desired();
-    let users = world.users(&desired, observed);
     let topology = Topology::of(observed, NAMESPACE);
+    let users = world.users(&desired, observed, &topology);
     let seen = Seen { desired: &desired, observed, topology: &topology, users: &users };
     numbers(&seen, outcome, before, after, at(100))
 }

@@ -1,24 +1,26 @@
 //! A cluster with everything around it, in memory: passes of the controller on one side, Kubernetes and servers that move
 //! by themselves on the other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use api::cluster::ClusterPhase;
 use api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, names};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use kit::metrics::Numbers;
-use secrecy::SecretString;
-use valkey::acl::{AclChange, Listed, SystemUser, User, difference};
+use secrecy::{ExposeSecret as _, SecretString};
+use valkey::acl::{AclChange, Listed, SystemUser};
 
 use super::super::act::Outcome;
 use super::super::command::Order;
 use super::super::numbers;
-use super::super::observe::{Observed, ObservedNode, password_of};
+use super::super::observe::{Observed, ObservedNode};
 use super::super::plan::{self, Plan, was_formed};
 use super::super::server::ServerView;
 use super::super::status::{self, Seen};
 use super::super::topology::{Place, Topology};
-use super::super::users::{self, Users, passwords};
+use super::super::users::{self, Judged, Passwords, Users, passwords};
 use super::super::validate::{Desired, validate};
 use super::claims::Claims;
 use super::kubernetes::{self, Kubernetes};
@@ -58,6 +60,8 @@ pub(super) struct Passed {
     pub(super) orders: Vec<Order>,
     /// Commands that servers refused, with their words.
     pub(super) refused: Vec<String>,
+    /// Reasons of the events.
+    pub(super) told: Vec<&'static str>,
     /// The status differs from the one before.
     pub(super) news: bool,
     /// It was cut off before its end.
@@ -81,8 +85,10 @@ pub(super) struct World {
     pub(super) turn: usize,
     /// What the last pass said in numbers.
     pub(super) numbers: Numbers,
+    /// Nodes whose kubelets bring no changed Secret for the time being.
+    pub(super) late_mounts: BTreeSet<Place>,
     /// What only this run of the controller knows.
-    remembered: BTreeMap<String, SecretString>,
+    remembered: Passwords,
     /// Counts everything that must be new: versions, uids, addresses, moments.
     clock: u32,
 }
@@ -97,7 +103,8 @@ impl World {
             servers: Servers::new(),
             turn: 0,
             numbers: Numbers::default(),
-            remembered: BTreeMap::new(),
+            late_mounts: BTreeSet::new(),
+            remembered: Passwords::default(),
             clock: 0,
         }
     }
@@ -133,21 +140,40 @@ impl World {
         servers::tick(&mut self.servers);
     }
 
+    fn stored_passwords(&self) -> Option<Arc<Secret>> {
+        self.kubernetes.typed(Kind::Secret, &names::system_passwords_secret(CLUSTER))
+    }
+
+    /// The passwords this run of the controller has: from the Secret, from memory, or made now.
+    fn hold(&mut self, desired: &Desired) -> Passwords {
+        let before = std::mem::take(&mut self.remembered);
+        let stored = self.stored_passwords();
+        self.remembered = passwords::choose(desired, stored.as_deref(), &before, || self.fresh());
+        self.remembered.clone()
+    }
+
+    fn fresh(&mut self) -> SecretString {
+        SecretString::from(format!("{SECRET}-{}", self.next_number()))
+    }
+
     /// What the controller sees.
-    pub(super) fn observe(&self) -> Observed {
+    pub(super) fn observe(&mut self) -> Observed {
+        let desired = self.desired();
+        let held = self.hold(&desired);
+        let keys: Vec<SecretString> = held.accepted(SystemUser::Operator);
+        let replication = held.users[&SystemUser::Replication].clone();
         let kubernetes = &self.kubernetes;
-        let passwords: Option<std::sync::Arc<k8s_openapi::api::core::v1::Secret>> =
-            kubernetes.typed(Kind::Secret, &names::system_passwords_secret(CLUSTER));
-        let password =
-            passwords.as_deref().and_then(|secret| password_of(secret, SystemUser::Operator.name()));
         let nodes = kubernetes.nodes().into_iter().map(|(place, node)| {
             let pod = kubernetes.pods.get(&place).map(|pod| pod.facts.clone());
             let address = pod.as_ref().and_then(|pod| pod.address.as_ref());
             let server = match (address, self.servers.get(&place)) {
                 (None, _) => ServerView::NotAsked,
                 (Some(_), None) => ServerView::Unreachable("connection refused".to_owned()),
-                (Some(_), Some(server)) if lets_in(server, password.as_ref()) => {
-                    ServerView::Answering(Box::new(server.facts(&self.servers)))
+                (Some(_), Some(server)) if keys.iter().any(|key| lets_in(server, key)) => {
+                    let mut facts = server.facts(&self.servers);
+                    facts.shows_old_password = replication.previous.is_some()
+                        && replication.current.expose_secret() != server.primaryauth;
+                    ServerView::Answering(Box::new(facts))
                 }
                 (Some(_), Some(_)) => ServerView::NotAuthenticated("WRONGPASS".to_owned()),
             };
@@ -158,21 +184,21 @@ impl World {
             headless_service: kubernetes.typed(Kind::Service, &names::cluster_service(CLUSTER)),
             client_service: kubernetes.typed(Kind::Service, &names::cluster_client_service(CLUSTER)),
             budget: kubernetes.typed(Kind::PodDisruptionBudget, &names::cluster_budget(CLUSTER)),
-            passwords,
+            passwords: self.stored_passwords(),
             users_file: kubernetes.typed(Kind::Secret, &names::acl_secret(CLUSTER)),
             collisions: Vec::new(),
         }
     }
 
     /// The users, where a server that answers finds nothing wrong with any.
-    pub(super) fn users(&mut self, desired: &Desired, observed: &Observed) -> Users {
-        let before = std::mem::take(&mut self.remembered);
-        let passwords = passwords::choose(desired, observed, &before, || {
-            SecretString::from(format!("{SECRET}-{}", self.next_number()))
-        });
-        self.remembered = passwords.clone();
+    pub(super) fn users(&mut self, desired: &Desired, observed: &Observed, topology: &Topology<'_>) -> Users {
+        let held = self.hold(desired);
         let answers = observed.nodes.values().any(|node| node.server.facts().is_some());
-        users::assemble(desired, observed, passwords, answers.then(Vec::new), Vec::new())
+        let declared = Judged { users: answers.then(Vec::new), problems: Vec::new() };
+        let before = self.status();
+        let users = users::assemble(desired, observed, topology, &before, held, &declared, || self.fresh());
+        self.remembered = users.passwords.clone();
+        users
     }
 
     /// A pass of the controller.
@@ -185,14 +211,15 @@ impl World {
         let before = self.status();
         let desired = self.desired();
         let observed = self.observe();
-        let users = self.users(&desired, &observed);
         let topology = Topology::of(&observed, NAMESPACE);
+        let in_use = self.hold(&desired).users[&SystemUser::Replication].current.clone();
+        let users = self.users(&desired, &observed, &topology);
         let plan = plan::plan(&desired, &observed, &topology, &users, &before, &BTreeSet::new());
         assert_slots_are_handed_out_once(&plan, &before);
         let mut left = deeds;
         let mut passed = Passed::default();
-        if !self.act(&plan, &mut left, &mut passed) || left == 0 {
-            self.remembered.clear();
+        if !self.act(&plan, &in_use, &mut left, &mut passed) || left == 0 {
+            self.remembered = Passwords::default();
             return Passed { crashed: true, ..passed };
         }
         let outcome = Outcome {
@@ -207,12 +234,13 @@ impl World {
         let after = status::status(&seen, &plan, &outcome, &before, now);
         self.numbers = numbers::numbers(&seen, &outcome, &before, &after, now);
         passed.news = after != before;
+        passed.told = plan.deeds.iter().map(|deed| deed.reason).collect();
         self.cluster.status = Some(after);
         passed
     }
 
     /// Whether it came to the end of the plan.
-    fn act(&mut self, plan: &Plan, left: &mut usize, passed: &mut Passed) -> bool {
+    fn act(&mut self, plan: &Plan, in_use: &SecretString, left: &mut usize, passed: &mut Passed) -> bool {
         let mut may_go_on = || {
             let go_on = *left > 0;
             *left = left.saturating_sub(1);
@@ -247,6 +275,9 @@ impl World {
                 }
                 let told = format!("{} at {}-{}", command.order.name(), command.at.0, command.at.1);
                 let server = self.servers.get_mut(&command.at).expect("should have answered");
+                if command.order == Order::RenewPassword {
+                    in_use.expose_secret().clone_into(&mut server.primaryauth);
+                }
                 match server.obey(&command.order) {
                     Ok(()) => {
                         passed.obeyed.push(told);
@@ -292,7 +323,14 @@ impl World {
         let number = self.next_number();
         let pod = self.kubernetes.pods.get_mut(&place).expect("should have a pod");
         pod.facts.address = Some(address.to_owned());
-        self.servers.get_mut(&place).expect("should have a server").restarted_at(number, address);
+        let mounted = pod.mounted.as_ref().expect("should have started");
+        self.servers.get_mut(&place).expect("should have a server").restarted_at(number, address, mounted);
+    }
+
+    /// A server starts again in its pod, with what its kubelet has mounted.
+    pub(super) fn restart(&mut self, place: Place) {
+        let address = self.server(place).address.clone();
+        self.move_to(place, &address);
     }
 
     pub(super) fn assert_no_slot_is_owned_twice(&self) {
@@ -318,10 +356,8 @@ fn assert_slots_are_handed_out_once(plan: &Plan, before: &ValkeyClusterStatus) {
     assert!(!(was_formed(before) && hands_out) || given_up, "should leave slots alone: {:#?}", plan.stages);
 }
 
-fn lets_in(server: &Server, password: Option<&SecretString>) -> bool {
-    let operator = User::system(SystemUser::Operator, password.cloned().as_slice());
-    let is_different = |change: &AclChange| matches!(change, AclChange::Set { .. });
-    !difference(&[operator], &server.users).iter().any(is_different)
+fn lets_in(server: &Server, password: &SecretString) -> bool {
+    server.lets_in(SystemUser::Operator, password.expose_secret())
 }
 
 fn change_users(users: &mut Listed, change: &AclChange) {
