@@ -4,11 +4,16 @@
 mod claims;
 mod convergence;
 mod crashes;
+mod events;
 mod keys;
 mod kubernetes;
 mod numbers;
+mod objects;
+mod passwords;
 mod rotation;
 mod servers;
+mod status;
+mod validate;
 mod world;
 
 use crate::objects::Write;

@@ -239,6 +239,22 @@ impl World {
         passed
     }
 
+    /// The status after a pass over something observed that does nothing. What came of it can be changed before.
+    pub(super) fn status_after(
+        &mut self,
+        observed: &Observed,
+        change: impl FnOnce(&mut Users, &mut Plan, &mut Outcome),
+    ) -> ValkeyClusterStatus {
+        let (desired, before) = (self.desired(), self.status());
+        let topology = Topology::of(observed, NAMESPACE);
+        let mut users = self.users(&desired, observed, &topology);
+        let mut plan = plan::plan(&desired, observed, &topology, &users, &before, &BTreeSet::new());
+        let mut outcome = Outcome::default();
+        change(&mut users, &mut plan, &mut outcome);
+        let seen = Seen { desired: &desired, observed, topology: &topology, users: &users };
+        status::status(&seen, &plan, &outcome, &before, at(500))
+    }
+
     /// Whether it came to the end of the plan.
     fn act(&mut self, plan: &Plan, in_use: &SecretString, left: &mut usize, passed: &mut Passed) -> bool {
         let mut may_go_on = || {
