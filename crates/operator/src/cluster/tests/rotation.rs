@@ -255,6 +255,24 @@ fn nobody_uses_a_password_that_a_server_may_not_know_after_its_next_start() {
 }
 
 #[test]
+fn a_password_that_a_server_still_shows_is_not_retired() {
+    let mut world = World::settled(&spec(1, 1));
+    world.servers.get_mut(&(0, 1)).expect("should be there").is_stubborn = true;
+    let first = ending(&world, "");
+    for value in ["monday", "tuesday"] {
+        order(&mut world, value);
+        for _ in 0..PASSES {
+            step(&mut world, usize::MAX);
+        }
+        assert_eq!(ending(&world, ".previous"), first, "{value}");
+    }
+    world.servers.get_mut(&(0, 1)).expect("should be there").is_stubborn = false;
+    let second = ending(&world, "");
+    assert_rotated(&mut world, "it gave in");
+    assert_eq!(ending(&world, ".previous"), second);
+}
+
+#[test]
 fn a_secret_that_is_deleted_in_the_middle_comes_back_as_it_was() {
     for passes in 1..6 {
         let mut world = World::settled(&spec(1, 1));

@@ -54,6 +54,8 @@ pub(super) struct Server {
     pub(super) users: Listed,
     /// What it shows its primary.
     pub(super) primaryauth: String,
+    /// It does not take another one while it runs.
+    pub(super) is_stubborn: bool,
     host: String,
     run: u32,
     epoch: u64,
@@ -79,6 +81,7 @@ impl Server {
             has_keys: false,
             users: mounted.users(),
             primaryauth: mounted.replication.clone(),
+            is_stubborn: false,
             host: host.to_owned(),
             run: number,
             epoch: 0,
@@ -152,6 +155,7 @@ impl Server {
             Order::Forget(id) => self.forget(id),
             Order::Failover(_) => self.failover(),
             Order::Migrate { .. } => Err("ERR nobody moves slots in these tests".into()),
+            Order::RenewPassword if self.is_stubborn => Err("ERR not now".into()),
             Order::RenewPassword => Ok(()),
         }
     }

@@ -291,11 +291,11 @@ impl World {
                 }
                 let told = format!("{} at {}-{}", command.order.name(), command.at.0, command.at.1);
                 let server = self.servers.get_mut(&command.at).expect("should have answered");
-                if command.order == Order::RenewPassword {
-                    in_use.expose_secret().clone_into(&mut server.primaryauth);
-                }
                 match server.obey(&command.order) {
                     Ok(()) => {
+                        if command.order == Order::RenewPassword {
+                            in_use.expose_secret().clone_into(&mut server.primaryauth);
+                        }
                         passed.obeyed.push(told);
                         passed.orders.push(command.order.clone());
                     }
