@@ -1,5 +1,7 @@
 //! Prometheus metrics. Labels are static words (kind, verb, outcome), never names of objects: the number of series
-//! does not grow with the number of objects.
+//! does not grow with the number of objects. The exception are a few series per ValkeyCluster, in `clusters`.
+
+mod clusters;
 
 use std::sync::atomic::AtomicI64;
 use std::task::{Context, Poll};
@@ -13,6 +15,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tower::{Layer, Service};
+
+pub use clusters::{Cluster, Clusters, Failover, Numbers};
 
 /// Which controller.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -63,6 +67,8 @@ pub struct Metrics {
     pub api_calls: Family<ApiCall, Counter>,
     /// 1 while this replica is the leader.
     pub leader: Gauge<i64, AtomicI64>,
+    /// What is known of each ValkeyCluster.
+    pub clusters: Clusters,
 }
 
 impl Metrics {
@@ -75,6 +81,7 @@ impl Metrics {
             queue: Family::default(),
             api_calls: Family::default(),
             leader: Gauge::default(),
+            clusters: Clusters::default(),
         };
         let mut registry = Registry::with_prefix("valkey_operator");
         registry.register("reconciles", "Reconciles by kind and outcome", metrics.reconciles.clone());
@@ -99,6 +106,7 @@ impl Metrics {
             metrics.api_calls.clone(),
         );
         registry.register("leader", "1 while this replica is the leader", metrics.leader.clone());
+        metrics.clusters.register(&mut registry);
         (metrics, registry)
     }
 

@@ -8,8 +8,22 @@ use anyhow::{Context as _, Result};
 /// Where files that decide are kept apart from those that act.
 const SOURCES: [&str; 2] = ["crates/operator/src", "crates/agent/src"];
 /// Files that decide: everything they need is an argument.
-const PURE_FILES: [&str; 7] =
-    ["plan.rs", "validate.rs", "status.rs", "events.rs", "diagnose.rs", "overlay.rs", "start_rule.rs"];
+const PURE_FILES: [&str; 14] = [
+    "plan.rs",
+    "validate.rs",
+    "status.rs",
+    "events.rs",
+    "diagnose.rs",
+    "overlay.rs",
+    "start_rule.rs",
+    "topology.rs",
+    "directives.rs",
+    "command.rs",
+    "paths.rs",
+    "numbers.rs",
+    "passwords.rs",
+    "rotation.rs",
+];
 /// Folders that only decide or build.
 const PURE_FOLDERS: [&str; 2] = ["build", "plan"];
 /// What only something that talks to the world contains.
@@ -141,6 +155,9 @@ mod tests {
     fn pure_files_are_known_by_name_and_by_folder() {
         assert!(is_pure(Path::new("crates/operator/src/node/plan.rs")));
         assert!(is_pure(Path::new("crates/operator/src/node/build/pod.rs")));
+        assert!(is_pure(Path::new("crates/operator/src/cluster/topology.rs")));
+        assert!(is_pure(Path::new("crates/operator/src/cluster/users/rotation.rs")));
+        assert!(!is_pure(Path::new("crates/operator/src/cluster/users/remembered.rs")));
         assert!(!is_pure(Path::new("crates/operator/src/node/act.rs")));
     }
 }

@@ -155,6 +155,9 @@ pub struct AclStatus {
     /// Revision of the users file that the nodes should have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// Value of the annotation `valkey.io/rotate-system-passwords` for which the system users last got new passwords.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_rotation: Option<String>,
 }
 
 /// What was last seen of a cluster. Empty fields are not known.

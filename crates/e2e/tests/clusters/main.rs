@@ -9,6 +9,7 @@ mod formation;
 mod objects;
 mod ownership;
 mod placement;
+mod rotation;
 mod shapes;
 mod tls;
 mod users;

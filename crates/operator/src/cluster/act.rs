@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use api::keys;
 use futures::StreamExt as _;
+use secrecy::ExposeSecret as _;
 use valkey::Connection;
 use valkey::acl::SystemUser;
 
@@ -11,7 +12,7 @@ use super::command::{Command, Order, Route, Stage};
 use super::context::Context;
 use super::observe::Observed;
 use super::plan::{Deed, Plan, Step};
-use super::server::Keys;
+use super::server::{Keys, PRIMARYAUTH};
 use super::slot_move::{self, Connected, Party};
 use super::topology::Place;
 use super::users;
@@ -32,10 +33,12 @@ pub(super) struct Outcome {
     pub(super) written: Vec<String>,
     /// Commands that a server refused or did not take, in words.
     pub(super) refused: Vec<String>,
-    /// Commands that were taken.
+    /// Everything that was taken: commands, changes of users, deletions.
     pub(super) commands: usize,
     /// What a user should hear of how it went.
     pub(super) deeds: Vec<Deed>,
+    /// The commands among it.
+    pub(super) obeyed: Vec<Order>,
     pub(super) collision: Option<Collision>,
     /// The first call that failed: nothing after it was tried.
     pub(super) error: Option<kit::apply::Error>,
@@ -166,6 +169,7 @@ impl Servers<'_> {
                 Ok(()) => {
                     tracing::info!(order, %node, "told a server");
                     outcome.commands += 1;
+                    outcome.obeyed.push(command.order.clone());
                 }
                 Err(words) => {
                     tracing::warn!(order, %node, %words, "a server did not obey");
@@ -206,6 +210,10 @@ impl Servers<'_> {
             }
             Order::GiveUp { slots, owner } => slot_move::give_up(&connection, slots, owner).await,
             Order::Failover(mode) => connection.cluster_failover(*mode).await,
+            Order::RenewPassword => match &self.keys.replication {
+                Some(password) => connection.config_set(&[(PRIMARYAUTH, password.expose_secret())]).await,
+                None => Ok(()),
+            },
         };
         obeyed.map_err(|error| kit::telemetry::chain(&error))
     }
@@ -214,7 +222,7 @@ impl Servers<'_> {
         let address = self.observed.nodes.get(&route.to).and_then(|node| node.address());
         let opened = route.others.iter().map(|other| self.open(*other));
         let others: Vec<Result<Connection, String>> = futures::future::join_all(opened).await;
-        let password = self.keys.replication_password.clone();
+        let password = self.keys.replication.clone();
         let ends = Connected {
             source: Party { id: self.id(from)?, connection: source },
             target: Party { id: self.id(route.to)?, connection: self.open(route.to).await? },

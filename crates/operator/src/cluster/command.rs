@@ -35,6 +35,8 @@ pub(super) enum Order {
     GiveUp { slots: Vec<u16>, owner: String },
     /// Take over from the primary.
     Failover(FailoverMode),
+    /// Show primaries the password that is in use now.
+    RenewPassword,
 }
 
 /// Slots on their way to another primary.
@@ -60,6 +62,7 @@ impl Order {
             Self::Close(_) => "CLUSTER SETSLOT STABLE",
             Self::GiveUp { .. } => "CLUSTER SETSLOT NODE",
             Self::Failover(_) => "CLUSTER FAILOVER",
+            Self::RenewPassword => "CONFIG SET primaryauth",
         }
     }
 }

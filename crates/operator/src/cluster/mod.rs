@@ -15,6 +15,7 @@ mod context;
 mod directives;
 mod events;
 mod half_moved;
+mod numbers;
 mod observe;
 mod paths;
 mod plan;
@@ -94,6 +95,7 @@ async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Actio
     let result = match &guarded.0 {
         Ok(cluster) if cluster.meta().deletion_timestamp.is_some() => {
             context.passwords.forget(&cluster.uid().unwrap_or_default());
+            context.metrics.clusters.forget(&measured(cluster));
             Ok(("deleting", Action::await_change()))
         }
         Ok(cluster) => pass(cluster, &context).await,
@@ -121,6 +123,7 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
         Err(violations) => {
             let problem = status::Problem::violations(&violations);
             let after = status::halted(&problem, cluster.meta().generation, &before, Timestamp::now());
+            context.metrics.clusters.set_phase(&measured(cluster), numbers::phase(&after));
             report(cluster, &before, &after, Vec::new(), context).await?;
             return Ok(("invalid", Action::await_change()));
         }
@@ -130,14 +133,15 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
         Err(message) => {
             let problem = status::Problem { reason: ClusterReason::TlsSecretUnusable, message };
             let after = status::halted(&problem, cluster.meta().generation, &before, Timestamp::now());
+            context.metrics.clusters.set_phase(&measured(cluster), numbers::phase(&after));
             report(cluster, &before, &after, Vec::new(), context).await?;
             return Ok(("waiting", Action::requeue(LOOK_AGAIN)));
         }
     };
     let slots_move = before.orchestration.as_ref().is_some_and(|known| plan::moves_slots(&known.name));
     let (observed, keys) = observe::observe(&desired, tls, slots_move, context).await;
-    let users = users::gather(&desired, &observed, &keys, context).await;
     let topology = Topology::of(&observed, &desired.identity.namespace);
+    let users = users::gather(&desired, &observed, &topology, &before, &keys, context).await;
     let in_flight = context.promotions.in_flight(&desired.identity.uid, Instant::now());
     let open = plan::open_slots(&topology);
     let left_behind = context.half_moved.left_behind(&desired.identity.uid, &open, Instant::now());
@@ -145,7 +149,10 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     context.promotions.began(&desired.identity.uid, &plan.promotions, Instant::now());
     let outcome = act::act(&desired, &observed, &plan, &keys, context).await;
     let seen = status::Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
-    let after = status::status(&seen, &plan, &outcome, &before, Timestamp::now());
+    let now = Timestamp::now();
+    let after = status::status(&seen, &plan, &outcome, &before, now);
+    let numbers = numbers::numbers(&seen, &outcome, &before, &after, now);
+    context.metrics.clusters.set(&measured(cluster), &numbers);
     let deeds = plan.deeds.iter().chain(&outcome.deeds);
     report(cluster, &before, &after, events::deeds(deeds, &desired.identity.namespace), context).await?;
     let acted = !outcome.written.is_empty() || outcome.commands > 0;
@@ -153,6 +160,11 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
         return Err(error).context(ActSnafu { cluster: cluster.name_any() });
     }
     Ok(next(acted, &plan, &after))
+}
+
+/// The cluster a series is about.
+fn measured(cluster: &ValkeyCluster) -> kit::metrics::Cluster {
+    kit::metrics::Cluster { namespace: cluster.namespace().unwrap_or_default(), name: cluster.name_any() }
 }
 
 fn next(acted: bool, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'static str, Action) {

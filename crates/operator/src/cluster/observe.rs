@@ -13,7 +13,6 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt as _};
 use secrecy::SecretString;
 use valkey::Tls;
-use valkey::acl::SystemUser;
 
 use super::context::Context;
 use super::server::{self, Keys, ServerFacts, ServerView};
@@ -92,12 +91,7 @@ pub(super) async fn observe(
     context: &Context,
 ) -> (Observed, Keys) {
     let mut observed = from_caches(desired, context);
-    let password = |user: SystemUser| password_of(observed.passwords.as_deref()?, user.name());
-    let keys = Keys {
-        password: password(SystemUser::Operator),
-        replication_password: password(SystemUser::Replication),
-        tls,
-    };
+    let keys = Keys::new(&context.passwords.hold(desired, observed.passwords.as_deref()), tls);
     let questions: Vec<_> =
         observed.nodes.values().map(|node| question(node, &keys, slots_move, context)).collect();
     let asked: Vec<Answer> = futures::stream::iter(questions).buffer_unordered(PARALLEL).collect().await;
@@ -291,8 +285,8 @@ fn machine_of(node: &ObservedNode, context: &Context) -> Option<String> {
 }
 
 /// A password in a Secret, if it is one line of text.
-pub(super) fn password_of(secret: &Secret, user: &str) -> Option<SecretString> {
-    let value = secret.data.as_ref()?.get(user)?;
+pub(super) fn password_of(secret: &Secret, key: &str) -> Option<SecretString> {
+    let value = secret.data.as_ref()?.get(key)?;
     let text = std::str::from_utf8(&value.0).ok()?;
     (!text.is_empty()).then(|| SecretString::from(text))
 }

@@ -19,10 +19,10 @@ use api::ValkeyClusterStatus;
 use api::cluster::BudgetMode;
 use api::condition::{ClusterCondition, ClusterReason};
 
-use super::command::{Order, Stage};
+use super::command::{Command, Order, Stage};
 use super::observe::{Observed, ObservedNode};
 use super::topology::{Place, Topology};
-use super::users::{self, Users};
+use super::users::{self, Turn, Users};
 use super::validate::Desired;
 use crate::objects::Write;
 
@@ -79,10 +79,10 @@ pub(super) struct Undertaking {
 }
 
 /// Names of changes, as the status shows them.
-const ROLL: &str = "RollingUpdate";
-const SCALE: &str = "Scale";
-const MERGE: &str = "MergeShards";
-const RECOVERY: &str = "Recovery";
+pub(super) const ROLL: &str = "RollingUpdate";
+pub(super) const SCALE: &str = "Scale";
+pub(super) const MERGE: &str = "MergeShards";
+pub(super) const RECOVERY: &str = "Recovery";
 
 /// Whether slots move in a change of this name.
 pub(super) fn moves_slots(name: &str) -> bool {
@@ -153,9 +153,22 @@ pub(super) fn plan(
     }
     // Until every node has looked at its newest spec, nobody knows whether it asks for a restart.
     plan.settling |= observed.nodes.values().any(ObservedNode::lags);
+    // Last: whoever still shows the previous password is let in with it.
+    let renewals = renew_passwords(topology);
+    plan.stages.extend((!renewals.is_empty()).then_some(renewals));
+    if users.turn == Some(Turn::Switched) {
+        let note = "the system users have new passwords; those before stay valid until the next rotation";
+        plan.deeds.push(Deed::normal("SystemPasswordsRotated", note));
+    }
     plan.orders.budget = objects::budget_mode(every_shard_has_a_copy(desired, topology));
     plan.writes = objects::writes(desired, observed, users, &plan.orders);
     plan
+}
+
+/// Servers that would show their primary an older password the next time they connect.
+fn renew_passwords(topology: &Topology<'_>) -> Stage {
+    let outdated = topology.members.values().filter(|member| member.facts.shows_old_password);
+    outdated.map(|member| Command { at: member.place, order: Order::RenewPassword }).collect()
 }
 
 /// One change at a time goes through the cluster.

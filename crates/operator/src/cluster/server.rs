@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use valkey::acl::{Listed, SystemUser};
 use valkey::client::Section;
 use valkey::cluster::{ClusterHealth, ClusterNodes, SlotMigration};
 use valkey::info::Replication;
 use valkey::{Connection, Deadlines, Error, Target, Tls, Version};
+
+use super::users::Passwords;
+
+/// The directive with the password that a server shows its primary.
+pub(super) const PRIMARYAUTH: &str = "primaryauth";
 
 /// What a server said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +34,8 @@ pub(super) struct ServerFacts {
     pub(super) users: Listed,
     /// It did not take the password, and let us in without one.
     pub(super) by_fallback: bool,
+    /// It shows its primary another password than the one in use.
+    pub(super) shows_old_password: bool,
 }
 
 impl ServerFacts {
@@ -70,17 +77,32 @@ impl ServerView {
 /// How to get into the servers of a cluster.
 #[derive(Clone, Default)]
 pub(super) struct Keys {
-    pub(super) password: Option<SecretString>,
+    /// Of the operator's user: the one in use, then those that a server may know instead.
+    passwords: Vec<SecretString>,
     /// With which servers copy data from each other.
-    pub(super) replication_password: Option<SecretString>,
-    pub(super) tls: Option<Tls>,
+    pub(super) replication: Option<SecretString>,
+    /// The same, once it has changed: until then servers show their primaries what they started with.
+    renewed: Option<SecretString>,
+    tls: Option<Tls>,
 }
 
 impl Keys {
-    fn target(&self, address: &str, authenticated: bool) -> Target {
+    pub(super) fn new(held: &Passwords, tls: Option<Tls>) -> Self {
+        let replication = held.users.get(&SystemUser::Replication);
+        Self {
+            passwords: held.accepted(SystemUser::Operator),
+            replication: replication.map(|password| password.current.clone()),
+            renewed: replication
+                .filter(|password| password.previous.is_some())
+                .map(|password| password.current.clone()),
+            tls,
+        }
+    }
+
+    fn target(&self, address: &str, password: Option<&SecretString>) -> Target {
         let deadlines = Deadlines { connect: Duration::from_millis(1500), command: Duration::from_secs(3) };
         let mut target = Target::tcp(address, api::names::SERVER_PORT).with_deadlines(deadlines);
-        if let (Some(password), true) = (&self.password, authenticated) {
+        if let Some(password) = password {
             target = target.with_credentials(Some(SystemUser::Operator.name()), password.clone());
         }
         if let Some(tls) = &self.tls {
@@ -89,20 +111,36 @@ impl Keys {
         target
     }
 
-    /// Open a connection; whether it was let in without a password that was refused. Only a refusal of the password
-    /// leads there, never a broken line.
+    /// Open a connection; whether it was let in without a password, all of which were refused. Only a refusal of the
+    /// password leads there, never a broken line.
     pub(super) async fn open(&self, address: &str) -> Result<(Connection, bool), Error> {
-        match Connection::open(&self.target(address, true)).await {
-            Ok(connection) => Ok((connection, false)),
-            Err(error @ (Error::AuthRequired { .. } | Error::WrongPassword { .. })) => {
-                match Connection::open(&self.target(address, false)).await {
-                    // A server that wants a password lets everybody connect, and then do nothing.
-                    Ok(connection) if connection.ping().await.is_ok() => Ok((connection, true)),
-                    _ => Err(error),
+        let mut refusal = None;
+        for password in &self.passwords {
+            match Connection::open(&self.target(address, Some(password))).await {
+                Ok(connection) => return Ok((connection, false)),
+                Err(error @ (Error::AuthRequired { .. } | Error::WrongPassword { .. })) => {
+                    // What the server says of the password in use is what people should read.
+                    refusal.get_or_insert(error);
                 }
+                Err(error) => return Err(error),
             }
-            Err(error) => Err(error),
         }
+        let opened = Connection::open(&self.target(address, None)).await;
+        match refusal {
+            None => opened.map(|connection| (connection, false)),
+            Some(refusal) => match opened {
+                // A server that wants a password lets everybody connect, and then do nothing.
+                Ok(connection) if connection.ping().await.is_ok() => Ok((connection, true)),
+                _ => Err(refusal),
+            },
+        }
+    }
+
+    /// Whether a server follows its primary with another password than the one in use.
+    async fn shows_old_password(&self, connection: &Connection) -> Result<bool, Error> {
+        let Some(wanted) = &self.renewed else { return Ok(false) };
+        let shown = connection.config_get(&[PRIMARYAUTH]).await?;
+        Ok(shown.get(PRIMARYAUTH).map(String::as_str) != Some(wanted.expose_secret()))
     }
 }
 
@@ -135,6 +173,7 @@ async fn facts(keys: &Keys, address: &str, slots_move: bool) -> Result<Option<Se
     if slots_move && server.version.is_some_and(Version::supports_atomic_slot_migration) {
         migrations = connection.cluster_slot_migrations().await?;
     }
+    let shows_old_password = keys.shows_old_password(&connection).await?;
     Ok(Some(ServerFacts {
         id: myself.id.clone(),
         run_id: server.run_id.unwrap_or_default(),
@@ -146,6 +185,7 @@ async fn facts(keys: &Keys, address: &str, slots_move: bool) -> Result<Option<Se
         keys_in_open_slots: BTreeMap::new(),
         users,
         by_fallback,
+        shows_old_password,
         nodes,
     }))
 }

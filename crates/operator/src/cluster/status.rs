@@ -137,6 +137,8 @@ pub(super) fn status(
         acl: Some(AclStatus {
             synced: plan.users.is_empty() && users::arrived_everywhere(seen.users, topology),
             revision: seen.users.file.as_ref().map(|file| file.revision.clone()),
+            // Only what is in the Secret was done: this pass may have failed to write it.
+            password_rotation: seen.users.rotated.clone().or_else(|| before.acl.clone()?.password_rotation),
         }),
         conditions: condition::merge(&before.conditions, &all, generation, now),
     }

@@ -67,6 +67,8 @@ pub(super) struct Desired {
     pub(super) dead_nodes: BTreeSet<String>,
     /// When the user last asked for a restart.
     pub(super) restarted_at: Option<String>,
+    /// The user's last order to give the system users new passwords.
+    pub(super) rotation: Option<String>,
 }
 
 impl Desired {
@@ -132,6 +134,7 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
         data_loss_accepted: annotation(cluster, keys::ACCEPT_DATA_LOSS).as_deref() == Some("true"),
         dead_nodes: annotation(cluster, keys::DEAD_NODES).as_deref().map(list).unwrap_or_default(),
         restarted_at: annotation(cluster, keys::RESTARTED_AT),
+        rotation: annotation(cluster, keys::ROTATE_SYSTEM_PASSWORDS).filter(|order| !order.is_empty()),
         tls_secret,
         spec: spec.clone(),
         identity,

@@ -32,6 +32,10 @@ pub(crate) async fn control(
         .run(reconcile, |cluster, error, context| on_error(&cluster, error, &context), context)
         .for_each(|result| {
             if let Err(controller::Error::ObjectNotFound(gone)) = result {
+                forgetting.metrics.clusters.forget(&kit::metrics::Cluster {
+                    namespace: gone.namespace.clone().unwrap_or_default(),
+                    name: gone.name.clone(),
+                });
                 let gone = ObjectRef::new(&gone.name).within(gone.namespace.as_deref().unwrap_or_default());
                 forgetting.queue.leave(&gone);
                 forgetting.backoff.succeeded(&gone);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api::{ValkeyNode, keys, names};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use valkey::acl::Listed;
+use valkey::acl::{Listed, SystemUser};
 
 use super::super::observe::PodFacts;
 use super::super::topology::Place;
@@ -26,8 +26,22 @@ pub(super) struct Kubernetes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pod {
     pub(super) facts: PodFacts,
-    /// The users file, as it was mounted last.
-    users_file: Option<String>,
+    /// The Secrets, as they were mounted last.
+    pub(super) mounted: Option<Mounted>,
+}
+
+/// What a server reads when it starts, and its agent whenever it looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mounted {
+    users_file: String,
+    pub(super) replication: String,
+    pub(super) agent: String,
+}
+
+impl Mounted {
+    pub(super) fn users(&self) -> Listed {
+        Listed::parse(&self.users_file.lines().map(str::to_owned).collect::<Vec<_>>())
+    }
 }
 
 impl Kubernetes {
@@ -66,12 +80,21 @@ impl Kubernetes {
     }
 
     /// What the kubelets mount, as soon as both Secrets are there.
-    fn users_file(&self) -> Option<String> {
-        self.object(Kind::Secret, &names::system_passwords_secret(CLUSTER))?;
-        let secret: Arc<k8s_openapi::api::core::v1::Secret> =
-            self.typed(Kind::Secret, &names::acl_secret(CLUSTER))?;
-        let file = secret.data.as_ref()?.get("users.acl")?;
-        Some(String::from_utf8(file.0.clone()).expect("should be text"))
+    fn mounted(&self) -> Option<Mounted> {
+        let passwords = self.secret(&names::system_passwords_secret(CLUSTER))?;
+        Some(Mounted {
+            users_file: self.secret(&names::acl_secret(CLUSTER))?.remove("users.acl")?,
+            replication: passwords.get(SystemUser::Replication.name())?.clone(),
+            agent: passwords.get(SystemUser::Agent.name())?.clone(),
+        })
+    }
+
+    /// What a Secret holds.
+    pub(super) fn secret(&self, name: &str) -> Option<BTreeMap<String, String>> {
+        let secret: Arc<k8s_openapi::api::core::v1::Secret> = self.typed(Kind::Secret, name)?;
+        let text =
+            |bytes: &k8s_openapi::ByteString| String::from_utf8(bytes.0.clone()).expect("should be text");
+        Some(secret.data.as_ref()?.iter().map(|(key, value)| (key.clone(), text(value))).collect())
     }
 
     /// What the API server makes of a write.
@@ -126,7 +149,7 @@ impl Kubernetes {
 /// Secrets that have changed arrive.
 pub(super) fn tick(world: &mut World) {
     let nodes = world.kubernetes.nodes();
-    let users_file = world.kubernetes.users_file();
+    let mounted = world.kubernetes.mounted();
     world.kubernetes.pods.retain(|place, _| nodes.contains_key(place));
     world.servers.retain(|place, _| nodes.contains_key(place));
     for (place, node) in &nodes {
@@ -135,8 +158,8 @@ pub(super) fn tick(world: &mut World) {
                 let number = world.next_number();
                 world.kubernetes.pods.insert(*place, created(node.metadata.name.as_deref(), number));
             }
-            Some(false) => start(world, *place, node, users_file.as_ref()),
-            Some(true) => load_users(world, *place, users_file.as_ref()),
+            Some(false) => start(world, *place, node, mounted.as_ref()),
+            Some(true) => remount(world, *place, mounted.as_ref()),
         }
     }
     for (place, pod) in &mut world.kubernetes.pods {
@@ -158,41 +181,37 @@ fn created(node: Option<&str>, number: u32) -> Pod {
             overdue: false,
             zone: Some("zone-a".to_owned()),
         },
-        users_file: None,
+        mounted: None,
     }
 }
 
 /// Without its Secrets a pod does not start. A server that was there before starts again as who it was.
-fn start(world: &mut World, place: Place, node: &ValkeyNode, users_file: Option<&String>) {
-    let Some(users_file) = users_file else { return };
+fn start(world: &mut World, place: Place, node: &ValkeyNode, mounted: Option<&Mounted>) {
+    let Some(mounted) = mounted else { return };
     let number = world.next_number();
     let address = format!("10.0.{}.{}", number / 256, number % 256);
-    let users = listed(users_file);
     if let Some(server) = world.servers.get_mut(&place) {
-        server.restarted_at(number, &address);
-        server.users = users;
+        server.restarted_at(number, &address, mounted);
     } else {
         let host = &node.spec.config["cluster-announce-hostname"];
-        let mut server = Server::born(number, &address, host, users);
+        let mut server = Server::born(number, &address, host, mounted);
         server.version = world.release;
         world.servers.insert(place, server);
     }
     let pod = world.kubernetes.pods.get_mut(&place).expect("should have a pod");
     pod.facts.address = Some(address);
-    pod.users_file = Some(users_file.clone());
+    pod.mounted = Some(mounted.clone());
 }
 
-/// The agent has the server read the file when it has changed.
-fn load_users(world: &mut World, place: Place, users_file: Option<&String>) {
+/// Secrets that changed arrive, and the agent has the server read the users file if it is another one.
+fn remount(world: &mut World, place: Place, mounted: Option<&Mounted>) {
     let pod = world.kubernetes.pods.get_mut(&place).expect("should have a pod");
-    if let (Some(users_file), Some(server)) = (users_file, world.servers.get_mut(&place))
-        && pod.users_file.as_ref() != Some(users_file)
-    {
-        pod.users_file = Some(users_file.clone());
-        server.users = listed(users_file);
+    let (Some(mounted), Some(server)) = (mounted, world.servers.get_mut(&place)) else { return };
+    if world.late_mounts.contains(&place) {
+        return;
     }
-}
-
-fn listed(users_file: &str) -> Listed {
-    Listed::parse(&users_file.lines().map(str::to_owned).collect::<Vec<_>>())
+    if pod.mounted.as_ref().is_none_or(|before| before.users_file != mounted.users_file) {
+        server.users = mounted.users();
+    }
+    pod.mounted = Some(mounted.clone());
 }

@@ -25,7 +25,7 @@ struct Scene {
 
 impl Scene {
     fn of(spec: &str) -> Self {
-        let world = World::settled(spec);
+        let mut world = World::settled(spec);
         let observed = world.observe();
         Self { world, observed }
     }
@@ -59,8 +59,8 @@ impl Scene {
 
     fn plan_after(&mut self, status: &ValkeyClusterStatus) -> Plan {
         let desired = self.world.desired();
-        let users = self.world.users(&desired, &self.observed);
         let topology = Topology::of(&self.observed, NAMESPACE);
+        let users = self.world.users(&desired, &self.observed, &topology);
         let (none, nothing) = (BTreeSet::new(), BTreeSet::new());
         plan::plan(&desired, &self.observed, &topology, &users, status, &none, &nothing)
     }

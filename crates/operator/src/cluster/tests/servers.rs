@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use valkey::acl::Listed;
+use valkey::acl::{Listed, SystemUser, hash_password};
 use valkey::client::SetSlot;
 use valkey::cluster::{Address, ClusterHealth, ClusterNodes, Flag, MovingSlot, Node};
 use valkey::info::{PrimaryLink, ReplicaLine, Replication, ReplicationRole};
@@ -14,6 +14,7 @@ use super::super::command::Order;
 use super::super::server::ServerFacts;
 use super::super::topology::Place;
 use super::claims::Claims;
+use super::kubernetes::Mounted;
 
 /// Ticks without an answer after which a server counts as failed.
 const FAILED_AFTER: u32 = 3;
@@ -59,6 +60,10 @@ pub(super) struct Server {
     pub(super) migrating: BTreeMap<u16, String>,
     /// Slots that come in, and from whom.
     pub(super) importing: BTreeMap<u16, String>,
+    /// What it shows its primary.
+    pub(super) primaryauth: String,
+    /// It does not take another one while it runs.
+    pub(super) is_stubborn: bool,
     host: String,
     run: u32,
     epoch: u64,
@@ -76,7 +81,7 @@ pub(super) struct Server {
 
 impl Server {
     /// A server that knows nobody and has nothing.
-    pub(super) fn born(number: u32, address: &str, host: &str, users: Listed) -> Self {
+    pub(super) fn born(number: u32, address: &str, host: &str, mounted: &Mounted) -> Self {
         Self {
             // Ids are random: the order of birth says nothing about their order.
             id: format!("{:08x}{number:032x}", number.wrapping_mul(0x9E37_79B1)),
@@ -84,9 +89,11 @@ impl Server {
             version: Version::new(9, 1, 2),
             has_keys: false,
             keys: BTreeMap::new(),
-            users,
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
+            users: mounted.users(),
+            primaryauth: mounted.replication.clone(),
+            is_stubborn: false,
             host: host.to_owned(),
             run: number,
             epoch: 0,
@@ -101,12 +108,30 @@ impl Server {
         }
     }
 
-    /// It starts again with its data and its table, somewhere else.
-    pub(super) fn restarted_at(&mut self, run: u32, address: &str) {
+    /// It starts again with its data and its table, and with what is mounted.
+    pub(super) fn restarted_at(&mut self, run: u32, address: &str, mounted: &Mounted) {
         address.clone_into(&mut self.address);
+        self.users = mounted.users();
+        self.primaryauth.clone_from(&mounted.replication);
         self.run = run;
         self.link = Link::Down;
         self.handshakes.clear();
+    }
+
+    /// Its connection to its primary breaks.
+    pub(super) fn lose_link(&mut self) {
+        self.link = Link::Down;
+    }
+
+    /// Whether it has what its primary has.
+    pub(super) fn is_linked(&self) -> bool {
+        self.follows.is_none() || self.link == Link::Up
+    }
+
+    /// Whether a user is let in with a password.
+    pub(super) fn lets_in(&self, user: SystemUser, password: &str) -> bool {
+        let known = self.users.get(user.name());
+        known.is_some_and(|known| known.enabled && known.passwords.contains(&hash_password(&password.into())))
     }
 
     /// What it says it owns.
@@ -152,6 +177,8 @@ impl Server {
                 slots.iter().try_for_each(|slot| self.set_slot(*slot, SetSlot::Node(owner)))
             }
             Order::Migrate { .. } | Order::Carry(_) => Err("ERR it takes two to move slots".into()),
+            Order::RenewPassword if self.is_stubborn => Err("ERR not now".into()),
+            Order::RenewPassword => Ok(()),
         }
     }
 
@@ -450,6 +477,7 @@ impl Server {
             has_keys: self.has_keys || !self.keys.is_empty(),
             users: self.users.clone(),
             by_fallback: false,
+            shows_old_password: false,
         }
     }
 
@@ -616,6 +644,9 @@ fn copy(before: &Servers, servers: &mut Servers) {
         });
         server.link = match (source, server.link) {
             (None, _) => Link::Down,
+            (Some(source), Link::Down) if !source.lets_in(SystemUser::Replication, &server.primaryauth) => {
+                Link::Down
+            }
             (Some(_), Link::Down) => Link::Copying,
             (Some(source), _) => {
                 server.has_keys = source.has_keys;

@@ -1,23 +1,27 @@
 //! A cluster with everything around it, in memory: passes of the controller on one side, Kubernetes and servers that move
 //! by themselves on the other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use api::cluster::ClusterPhase;
 use api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, names};
 use jiff::Timestamp;
-use secrecy::SecretString;
+use k8s_openapi::api::core::v1::Secret;
+use kit::metrics::Numbers;
+use secrecy::{ExposeSecret as _, SecretString};
 use valkey::Version;
-use valkey::acl::{AclChange, Listed, SystemUser, User, difference};
+use valkey::acl::{AclChange, Listed, SystemUser};
 
 use super::super::act::Outcome;
 use super::super::command::{Command, Order};
-use super::super::observe::{Observed, ObservedNode, password_of};
+use super::super::numbers;
+use super::super::observe::{Observed, ObservedNode};
 use super::super::plan::{self, Plan, Step, was_formed};
 use super::super::server::ServerView;
 use super::super::status::{self, Seen};
 use super::super::topology::{Place, Topology};
-use super::super::users::{self, Users, passwords};
+use super::super::users::{self, Judged, Passwords, Users, passwords};
 use super::super::validate::{Desired, validate};
 use super::claims::Claims;
 use super::kubernetes::{self, Kubernetes};
@@ -54,8 +58,12 @@ pub(super) struct Passed {
     pub(super) written: Vec<String>,
     /// Commands that servers took, as `COMMAND at shard-index`.
     pub(super) obeyed: Vec<String>,
+    /// The same as they were given.
+    pub(super) orders: Vec<Order>,
     /// Commands that servers refused, with their words.
     pub(super) refused: Vec<String>,
+    /// Reasons of the events.
+    pub(super) told: Vec<&'static str>,
     /// The status differs from the one before.
     pub(super) news: bool,
     /// It was cut off before its end.
@@ -83,8 +91,12 @@ pub(super) struct World {
     pub(super) is_patient: bool,
     /// Deeds after which a pass has no time left to move slots.
     pub(super) time: usize,
+    /// What the last pass said in numbers.
+    pub(super) numbers: Numbers,
+    /// Nodes whose kubelets bring no changed Secret for the time being.
+    pub(super) late_mounts: BTreeSet<Place>,
     /// What only this run of the controller knows.
-    remembered: BTreeMap<String, SecretString>,
+    remembered: Passwords,
     /// Counts everything that must be new: versions, uids, addresses, moments.
     clock: u32,
 }
@@ -101,7 +113,9 @@ impl World {
             turn: 0,
             is_patient: false,
             time: usize::MAX,
-            remembered: BTreeMap::new(),
+            numbers: Numbers::default(),
+            late_mounts: BTreeSet::new(),
+            remembered: Passwords::default(),
             clock: 0,
         }
     }
@@ -142,21 +156,40 @@ impl World {
         servers::tick(&mut self.servers);
     }
 
+    fn stored_passwords(&self) -> Option<Arc<Secret>> {
+        self.kubernetes.typed(Kind::Secret, &names::system_passwords_secret(CLUSTER))
+    }
+
+    /// The passwords this run of the controller has: from the Secret, from memory, or made now.
+    fn hold(&mut self, desired: &Desired) -> Passwords {
+        let before = std::mem::take(&mut self.remembered);
+        let stored = self.stored_passwords();
+        self.remembered = passwords::choose(desired, stored.as_deref(), &before, || self.fresh());
+        self.remembered.clone()
+    }
+
+    fn fresh(&mut self) -> SecretString {
+        SecretString::from(format!("{SECRET}-{}", self.next_number()))
+    }
+
     /// What the controller sees.
-    pub(super) fn observe(&self) -> Observed {
+    pub(super) fn observe(&mut self) -> Observed {
+        let desired = self.desired();
+        let held = self.hold(&desired);
+        let keys: Vec<SecretString> = held.accepted(SystemUser::Operator);
+        let replication = held.users[&SystemUser::Replication].clone();
         let kubernetes = &self.kubernetes;
-        let passwords: Option<std::sync::Arc<k8s_openapi::api::core::v1::Secret>> =
-            kubernetes.typed(Kind::Secret, &names::system_passwords_secret(CLUSTER));
-        let password =
-            passwords.as_deref().and_then(|secret| password_of(secret, SystemUser::Operator.name()));
         let nodes = kubernetes.nodes().into_iter().map(|(place, node)| {
             let pod = kubernetes.pods.get(&place).map(|pod| pod.facts.clone());
             let address = pod.as_ref().and_then(|pod| pod.address.as_ref());
             let server = match (address, self.servers.get(&place)) {
                 (None, _) => ServerView::NotAsked,
                 (Some(_), None) => ServerView::Unreachable("connection refused".to_owned()),
-                (Some(_), Some(server)) if lets_in(server, password.as_ref()) => {
-                    ServerView::Answering(Box::new(server.facts(&self.servers)))
+                (Some(_), Some(server)) if keys.iter().any(|key| lets_in(server, key)) => {
+                    let mut facts = server.facts(&self.servers);
+                    facts.shows_old_password = replication.previous.is_some()
+                        && replication.current.expose_secret() != server.primaryauth;
+                    ServerView::Answering(Box::new(facts))
                 }
                 (Some(_), Some(_)) => ServerView::NotAuthenticated("WRONGPASS".to_owned()),
             };
@@ -170,21 +203,21 @@ impl World {
             headless_service: kubernetes.typed(Kind::Service, &names::cluster_service(CLUSTER)),
             client_service: kubernetes.typed(Kind::Service, &names::cluster_client_service(CLUSTER)),
             budget: kubernetes.typed(Kind::PodDisruptionBudget, &names::cluster_budget(CLUSTER)),
-            passwords,
+            passwords: self.stored_passwords(),
             users_file: kubernetes.typed(Kind::Secret, &names::acl_secret(CLUSTER)),
             collisions: Vec::new(),
         }
     }
 
     /// The users, where a server that answers finds nothing wrong with any.
-    pub(super) fn users(&mut self, desired: &Desired, observed: &Observed) -> Users {
-        let before = std::mem::take(&mut self.remembered);
-        let passwords = passwords::choose(desired, observed, &before, || {
-            SecretString::from(format!("{SECRET}-{}", self.next_number()))
-        });
-        self.remembered = passwords.clone();
+    pub(super) fn users(&mut self, desired: &Desired, observed: &Observed, topology: &Topology<'_>) -> Users {
+        let held = self.hold(desired);
         let answers = observed.nodes.values().any(|node| node.server.facts().is_some());
-        users::assemble(desired, observed, passwords, answers.then(Vec::new), Vec::new())
+        let declared = Judged { users: answers.then(Vec::new), problems: Vec::new() };
+        let before = self.status();
+        let users = users::assemble(desired, observed, topology, &before, held, &declared, || self.fresh());
+        self.remembered = users.passwords.clone();
+        users
     }
 
     /// A pass of the controller.
@@ -197,33 +230,55 @@ impl World {
         let before = self.status();
         let desired = self.desired();
         let observed = self.observe();
-        let users = self.users(&desired, &observed);
         let topology = Topology::of(&observed, NAMESPACE);
+        let in_use = self.hold(&desired).users[&SystemUser::Replication].current.clone();
+        let users = self.users(&desired, &observed, &topology);
         let left_behind = if self.is_patient { BTreeSet::new() } else { plan::open_slots(&topology) };
         let plan =
             plan::plan(&desired, &observed, &topology, &users, &before, &BTreeSet::new(), &left_behind);
         assert_slots_are_handed_out_once(&plan, &before);
         let mut left = deeds;
         let mut passed = Passed::default();
-        if !self.act(&plan, &mut left, &mut passed) || left == 0 {
-            self.remembered.clear();
+        if !self.act(&plan, &in_use, &mut left, &mut passed) || left == 0 {
+            self.remembered = Passwords::default();
             return Passed { crashed: true, ..passed };
         }
         let outcome = Outcome {
             written: passed.written.clone(),
             refused: passed.refused.clone(),
             commands: passed.obeyed.len(),
+            obeyed: passed.orders.clone(),
             ..Outcome::default()
         };
         let seen = Seen { desired: &desired, observed: &observed, topology: &topology, users: &users };
-        let after = status::status(&seen, &plan, &outcome, &before, at(self.next_number()));
+        let now = at(self.next_number());
+        let after = status::status(&seen, &plan, &outcome, &before, now);
+        self.numbers = numbers::numbers(&seen, &outcome, &before, &after, now);
         passed.news = after != before;
+        passed.told = plan.deeds.iter().map(|deed| deed.reason).collect();
         self.cluster.status = Some(after);
         passed
     }
 
+    /// The status after a pass over something observed that does nothing. What came of it can be changed before.
+    pub(super) fn status_after(
+        &mut self,
+        observed: &Observed,
+        change: impl FnOnce(&mut Users, &mut Plan, &mut Outcome),
+    ) -> ValkeyClusterStatus {
+        let (desired, before) = (self.desired(), self.status());
+        let topology = Topology::of(observed, NAMESPACE);
+        let mut users = self.users(&desired, observed, &topology);
+        let mut plan =
+            plan::plan(&desired, observed, &topology, &users, &before, &BTreeSet::new(), &BTreeSet::new());
+        let mut outcome = Outcome::default();
+        change(&mut users, &mut plan, &mut outcome);
+        let seen = Seen { desired: &desired, observed, topology: &topology, users: &users };
+        status::status(&seen, &plan, &outcome, &before, at(500))
+    }
+
     /// Whether it came to the end of the plan.
-    fn act(&mut self, plan: &Plan, left: &mut usize, passed: &mut Passed) -> bool {
+    fn act(&mut self, plan: &Plan, in_use: &SecretString, left: &mut usize, passed: &mut Passed) -> bool {
         for write in &plan.writes {
             if !may_go_on(left) {
                 return false;
@@ -250,7 +305,14 @@ impl World {
             for command in &stage {
                 let told = format!("{} at {}-{}", command.order.name(), command.at.0, command.at.1);
                 match self.command(command, left) {
-                    Ok(()) => passed.obeyed.push(told),
+                    Ok(()) => {
+                        if command.order == Order::RenewPassword {
+                            let server = self.servers.get_mut(&command.at).expect("should have answered");
+                            in_use.expose_secret().clone_into(&mut server.primaryauth);
+                        }
+                        passed.obeyed.push(told);
+                        passed.orders.push(command.order.clone());
+                    }
                     Err(Stopped::Refused(words)) => passed.refused.push(format!("{told}: {words}")),
                     Err(Stopped::Died) => return false,
                 }
@@ -314,7 +376,14 @@ impl World {
         let number = self.next_number();
         let pod = self.kubernetes.pods.get_mut(&place).expect("should have a pod");
         pod.facts.address = Some(address.to_owned());
-        self.servers.get_mut(&place).expect("should have a server").restarted_at(number, address);
+        let mounted = pod.mounted.as_ref().expect("should have started");
+        self.servers.get_mut(&place).expect("should have a server").restarted_at(number, address, mounted);
+    }
+
+    /// A server starts again in its pod, with what its kubelet has mounted.
+    pub(super) fn restart(&mut self, place: Place) {
+        let address = self.server(place).address.clone();
+        self.move_to(place, &address);
     }
 
     pub(super) fn assert_no_slot_is_owned_twice(&self) {
@@ -347,10 +416,8 @@ fn may_go_on(left: &mut usize) -> bool {
     go_on
 }
 
-fn lets_in(server: &Server, password: Option<&SecretString>) -> bool {
-    let operator = User::system(SystemUser::Operator, password.cloned().as_slice());
-    let is_different = |change: &AclChange| matches!(change, AclChange::Set { .. });
-    !difference(&[operator], &server.users).iter().any(is_different)
+fn lets_in(server: &Server, password: &SecretString) -> bool {
+    server.lets_in(SystemUser::Operator, password.expose_secret())
 }
 
 fn change_users(users: &mut Listed, change: &AclChange) {
