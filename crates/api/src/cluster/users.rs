@@ -94,7 +94,8 @@ pub struct User {
     /// Any password is accepted. Not together with a Secret or keys in `passwordSecret`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nopass: bool,
-    /// Passwords that the servers have are dropped before those of `passwordSecret` are set.
+    /// Passwords that the servers have are dropped before those of `passwordSecret` are set. Without `passwordSecret`, or
+    /// with `nopass`, the user then has no password, and nobody logs in with one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resetpass: bool,
     /// Which commands the user may run.
