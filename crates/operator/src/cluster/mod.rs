@@ -16,6 +16,7 @@ mod directives;
 mod events;
 mod half_moved;
 mod observe;
+mod obstacle;
 mod paths;
 mod plan;
 mod promotions;

@@ -10,6 +10,7 @@ mod left_open;
 mod loopback;
 mod majority;
 mod moves;
+mod obstacles;
 mod resizing;
 mod servers;
 mod split_shards;
