@@ -8,21 +8,18 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
 use super::subject::{IN_TIME, Problems, eventually, lacks};
+use super::with;
 
 /// Name, spec, reason of Ready, words of its message.
 type Row = (&'static str, Value, &'static str, &'static [&'static str]);
 
 fn rows() -> Vec<Row> {
-    let of = |more: Value| {
-        let mut spec = json!({"shards": 1, "exporter": {"enabled": false}});
-        for (key, value) in more.as_object().expect("should be fields") {
-            spec[key] = value.clone();
-        }
-        spec
-    };
+    let of = |more: Value| with(json!({"shards": 1, "exporter": {"enabled": false}}), &more);
     let taken = "NameCollision";
     let silent = "NodesNotReachable";
+    let tls = json!({"networking": {"tls": {"certificates": {"server": {"secretName": "not-there"}}}}});
     vec![
+        ("no-certificate", of(tls), "TlsSecretUnusable", &["not-there", "networking.tls", "does not exist"]),
         ("taken-a", of(json!({})), taken, &["Service valkey-taken-a-client", "remove that object"]),
         ("taken-b", of(json!({})), taken, &["Secret internal-taken-b-acl", "remove that object"]),
         ("taken-c", of(json!({})), taken, &["PodDisruptionBudget valkey-taken-c", "remove that object"]),

@@ -58,7 +58,7 @@ fn types() -> Vec<Refused> {
         ),
         refused("an exporter as a switch", json!({"exporter": true}), &["spec.exporter", "object"]),
         refused("directives as a list", json!({"config": ["maxmemory 1gb"]}), &["spec.config"]),
-        refused("users as a map", json!({"users": {"app": {}}}), &["spec.users", "array"]),
+        refused("users as a map", json!({"users": {"app": {}}}), &["spec.users"]),
         refused("a roll as a word", json!({"rollingUpdate": "fast"}), &["spec.rollingUpdate"]),
         refused("an image of two words", json!({"image": "valkey valkey"}), &["spec.image"]),
         refused("an image without an end", json!({"image": "v".repeat(513)}), &["spec.image", "512"]),
@@ -67,12 +67,12 @@ fn types() -> Vec<Refused> {
             json!({"persistence": {"size": "1Gi"}}),
             &["persistence cannot be added", "create a new cluster"],
         ),
-        refused("TLS without certificates", json!({"networking": {"tls": {}}}), &["tls.certificates"]),
         refused(
-            "TLS with a name that no Secret has",
-            json!({"networking": {"tls": {"certificates": {"server": {"secretName": "Not A Secret"}}}}}),
-            &["certificates.server.secretName"],
+            "TLS for servers that speak without",
+            json!({"networking": {"tls": {"certificates": {"server": {"secretName": "x"}}}}}),
+            &["networking.tls cannot be added", "create a new cluster"],
         ),
+        refused("TLS without certificates", json!({"networking": {"tls": {}}}), &["tls.certificates"]),
     ]
 }
 
@@ -91,19 +91,15 @@ fn directives() -> Vec<Refused> {
         refused(
             "another directive in a value",
             of(json!({"save": "900 1\nrequirepass x"})),
-            &["spec.config.save", "one line"],
+            &["spec.config", "save", "one line"],
         ),
         refused(
             "a carriage return",
             of(json!({"save": "900 1\rrequirepass x"})),
-            &["spec.config.save", "one line"],
+            &["spec.config", "save", "one line"],
         ),
         refused("a null", of(json!({"maxmemory-policy": "noeviction\0"})), &["spec.config", "one line"]),
-        refused(
-            "a value without an end",
-            of(json!({"save": "9 ".repeat(2049)})),
-            &["spec.config.save", "4096"],
-        ),
+        refused("a value without an end", of(json!({"save": "9 ".repeat(2049)})), &["spec.config", "4096"]),
         refused("room for nobody", of(json!({"MaxClients": "1"})), &["maxclients must be 100 at least"]),
         refused("too many directives", of(json!(many)), &["spec.config", "200"]),
     ]
@@ -323,11 +319,23 @@ pub(super) fn of_volumes() -> Vec<Refused> {
     ]
 }
 
-/// Names that no cluster can have.
-pub(super) fn names() -> Vec<(String, &'static [&'static str])> {
+/// New clusters that cannot be: name, more of the spec, words.
+pub(super) fn creations() -> Vec<(String, Value, &'static [&'static str])> {
+    let tls = json!({"networking": {"tls": {"certificates": {"server": {"secretName": "Not A Secret"}}}}});
     vec![
-        ("c".repeat(39), &["38 characters at most"]),
-        ("a.b".to_owned(), &["cannot contain a dot"]),
-        ("Upper".to_owned(), &["metadata.name", "lower case"]),
+        ("c".repeat(39), json!({}), &["38 characters at most"]),
+        ("a.b".to_owned(), json!({}), &["cannot contain a dot"]),
+        ("Upper".to_owned(), json!({}), &["metadata.name", "lower case"]),
+        ("tls".to_owned(), tls, &["certificates.server.secretName"]),
+        (
+            "claims".to_owned(),
+            json!({"persistence": {"mode": "external"}}),
+            &["existingClaim goes with mode: external"],
+        ),
+        (
+            "size".to_owned(),
+            json!({"persistence": {"mode": "enabled"}}),
+            &["size is required", "for example size: 10Gi"],
+        ),
     ]
 }

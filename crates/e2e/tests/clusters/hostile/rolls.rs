@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::row::{Reported, stopped};
+use super::with;
 
 /// In three parts, each for a cluster of its own, so that they can go on side by side.
 pub(super) fn rows() -> [Vec<Reported>; 3] {
@@ -70,14 +71,8 @@ fn places() -> Vec<Reported> {
 
 fn guests() -> Vec<Reported> {
     let volume = json!({"podTemplate": {"spec": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}}});
-    let privileged = json!({"containers": [{"name": "valkey", "securityContext": {"privileged": true}}]});
-    let exporter = |fields: Value| {
-        let mut exporter = json!({"enabled": true});
-        for (key, value) in fields.as_object().expect("should be fields") {
-            exporter[key] = value.clone();
-        }
-        json!({"exporter": exporter})
-    };
+    let privileged = json!({"containers": [{"name": "valkey", "securityContext": {"privileged": true, "allowPrivilegeEscalation": true}}]});
+    let exporter = |fields: Value| json!({"exporter": with(json!({"enabled": true}), &fields)});
     vec![
         stopped("the machine's own files", volume, &["PodSecurity", "hostPath"]),
         stopped("all rights", privileged, &["PodSecurity", "privileged"]),

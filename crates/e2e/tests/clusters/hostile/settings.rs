@@ -7,7 +7,6 @@ use super::row::{Reported, directive, held_back, unbuildable};
 pub(super) fn rows() -> Vec<Reported> {
     const REFUSED: &str = "DirectiveRefused";
     const IGNORED: &str = "DirectiveIgnored";
-    let tls = json!({"networking": {"tls": {"certificates": {"server": {"secretName": "not-there"}}}}});
     let sleeps = json!({"name": "valkey", "command": ["sleep", "infinity"]});
     vec![
         directive("a directive nobody knows", json!({"no-such-thing": "1"}), REFUSED, &["no-such-thing"]),
@@ -64,7 +63,6 @@ pub(super) fn rows() -> Vec<Reported> {
             "InvalidSpec",
             &["spec.podTemplate.spec.containers[0].command", "cannot be replaced"],
         ),
-        unbuildable("TLS", tls, "InvalidSpec", &["spec.networking.tls"]),
         unbuildable(
             "a node that is somebody else's",
             json!({"shards": 2}),

@@ -14,15 +14,17 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use valkey::acl::{REVISION_USER, SCRATCH_USER};
 
 use super::row::{Input, Refused, Reported, Touches};
+use super::with;
 
 const PASSWORD: &str = "good-1";
 const KEY: (&str, &str) = ("written", "before anything happened");
 /// How long something may take to be told, or to heal, on a busy machine.
 pub(super) const IN_TIME: Duration = Duration::from_secs(45);
-/// Whom a server has while the operator asks about somebody's rules.
-const SCRATCH: &str = "_check";
+/// Users that come and go by themselves: the one the operator asks about rules with, and the one that names the file.
+const PASSING: [&str; 2] = [SCRATCH_USER, REVISION_USER];
 
 /// What went wrong, all of it: a table is most useful as a whole.
 #[derive(Default)]
@@ -66,15 +68,12 @@ fn passwords_of(name: &str) -> String {
 
 impl<'a> Subject<'a> {
     /// Make it, and write the key that must be there to the end.
-    pub(super) async fn new(world: &'a World, name: &'static str, more: Value) -> Self {
+    pub(super) async fn new(world: &'a World, name: &'static str, more: &Value) -> Self {
         let passwords = json!({"metadata": {"name": passwords_of(name)}, "stringData": {"app": PASSWORD}});
         world.create::<Secret>(passwords).await;
         let secret = json!({"name": passwords_of(name), "keys": ["app"]});
         let app = json!({"name": "app", "passwordSecret": secret, "permissions": "+@all ~* &*"});
-        let mut good = json!({"shards": 1, "exporter": {"enabled": false}, "users": [app]});
-        for (key, value) in more.as_object().expect("should be fields") {
-            good[key] = value.clone();
-        }
+        let good = with(json!({"shards": 1, "exporter": {"enabled": false}, "users": [app]}), more);
         world.ready_cluster(name, good.clone()).await;
         let subject = Self { world, name, good };
         wait::until(&format!("{name} takes a key"), IN_TIME, async || {
@@ -103,7 +102,7 @@ impl<'a> Subject<'a> {
         let (run, users, config) = ask.await.map_err(|error| error.to_string())?;
         let users = users
             .iter()
-            .filter(|(name, _)| *name != SCRATCH)
+            .filter(|(name, _)| !PASSING.contains(&name.as_str()))
             .map(|(name, user)| format!("{name}: {user:?} {:?}", user.passwords))
             .collect();
         Ok(Life { node: server.node.clone(), pod: uid(&server.pod), run, users, config })

@@ -3,18 +3,13 @@
 use serde_json::{Value, json};
 
 use super::row::{Reported, held_back};
+use super::with;
 
 /// For a cluster without replicas whose data is on volumes: it may be restarted, and so it is tried.
 pub(super) fn rows() -> Vec<Reported> {
     let of = |what, change: Value, says| held_back(what, change, "ApplyRefused", says);
     let scheduling = |scheduling: Value| json!({"scheduling": scheduling});
-    let server = |fields: Value| {
-        let mut server = json!({"name": "valkey"});
-        for (key, value) in fields.as_object().expect("should be fields") {
-            server[key] = value.clone();
-        }
-        json!({"containers": [server]})
-    };
+    let server = |fields: Value| json!({"containers": [with(json!({"name": "valkey"}), &fields)]});
     vec![
         of(
             "more asked for than allowed",
@@ -49,6 +44,11 @@ pub(super) fn rows() -> Vec<Reported> {
             &["imagePullPolicy", "Sometimes"],
         ),
         of("a variable without a name", server(json!({"env": [{"name": ""}]})), &["env"]),
+        of(
+            "all rights and no way to more",
+            server(json!({"securityContext": {"privileged": true}})),
+            &["securityContext", "privileged"],
+        ),
         of(
             "a label that is none",
             json!({"podTemplate": {"metadata": {"labels": {"a b": "c"}}}}),
