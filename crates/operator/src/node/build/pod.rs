@@ -66,8 +66,6 @@ fn pod_spec(identity: &Identity, spec: &ValkeyNodeSpec, claim: Option<&str>) -> 
             }),
             ..PodSecurityContext::default()
         }),
-        // Said aloud, because a name that was given once stays in the deprecated `serviceAccount` when it is only left out.
-        service_account_name: Some("default".to_owned()),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(
