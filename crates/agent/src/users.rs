@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
+use valkey::acl::has_open_selector;
 
 /// The SHA-256 of a file, in hexadecimal digits.
 pub(crate) fn fingerprint(text: &str) -> String {
@@ -17,11 +18,8 @@ pub(crate) fn fingerprint(text: &str) -> String {
 /// The first line with a selector that begins and does not end: servers (8.1 and 9.1 do) crash on it instead of refusing
 /// the file, at their start and on ACL LOAD alike.
 pub(crate) fn line_with_open_selector(text: &str) -> Option<usize> {
-    let is_open = |line: &str| {
-        line.trim().split(' ').fold(false, |open, word| {
-            if open { !word.ends_with(')') } else { word.starts_with('(') && !word.ends_with(')') }
-        })
-    };
+    // The first two words are `user` and its name.
+    let is_open = |line: &str| has_open_selector(line.trim().split(' ').skip(2));
     text.lines().position(is_open).map(|index| index + 1)
 }
 
@@ -43,6 +41,7 @@ mod tests {
             ("user a on ~* +@all\nuser b on (~x +get) (~y +set)\n", None),
             ("user a on ()\r\n", None),
             ("user a on ~x)\n", None),
+            ("user (a on\n", None),
             ("user a on (~x\n", Some(1)),
             ("user a on\n\nuser b on (~x +get) (~y", Some(3)),
         ] {

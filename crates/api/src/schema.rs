@@ -23,12 +23,13 @@ pub(crate) fn container_overlays(generator: &mut SchemaGenerator) -> Schema {
     if let Some(name) = container.pointer_mut("/properties/name").and_then(serde_json::Value::as_object_mut) {
         name.insert("maxLength".to_owned(), serde_json::json!(63));
         name.insert("minLength".to_owned(), serde_json::json!(1));
+        name.insert("pattern".to_owned(), serde_json::json!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"));
     }
     schemars::json_schema!({"type": "array", "maxItems": 32, "items": container})
 }
 
-/// What Kubernetes reads as an amount, as its own Go types say it.
-const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+/// What Kubernetes reads as an amount, as its own Go types say it, but for negative ones, which no container can have.
+const QUANTITY: &str = r"^\+?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 /// Requests and limits whose amounts are checked: the plain schema takes any text, and the mistake would only be found
 /// when a pod is made.
@@ -52,6 +53,13 @@ pub(crate) fn claims_of_a_cluster(persistence: &mut Schema) {
     }
 }
 
+/// Directives of a cluster. Each node gets them together with the operator's own, and all of these must fit.
+pub(crate) fn directives_of_a_cluster(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = directives(generator);
+    schema.insert("maxProperties".to_owned(), serde_json::json!(200));
+    schema
+}
+
 /// Directives by name. The bounds keep the cost of the rules on them within the API server's budget; the rule about
 /// values stands at each value, because one over the whole map would not.
 pub(crate) fn directives(_: &mut SchemaGenerator) -> Schema {
@@ -62,8 +70,8 @@ pub(crate) fn directives(_: &mut SchemaGenerator) -> Schema {
             "type": "string",
             "maxLength": 4096,
             "x-kubernetes-validations": [{
-                "rule": "!self.contains('\\n') && !self.contains('\\r')",
-                "message": "a value of config must be one line: write a directive with several arguments as one string",
+                "rule": "!self.matches('[\\\\x00-\\\\x08\\\\x0a-\\\\x1f\\\\x7f]')",
+                "message": "a value of config must be one line of text: write a directive with several arguments as one string",
             }],
         },
     })

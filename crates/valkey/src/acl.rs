@@ -10,6 +10,7 @@ mod difference;
 mod file;
 mod listed;
 mod password;
+mod selectors;
 mod system;
 mod user;
 
@@ -17,7 +18,8 @@ pub use declaration::{AclError, Declaration};
 pub use difference::{AclChange, difference};
 pub use file::{AclFile, loaded_revision, render_file};
 pub use listed::{Listed, ListedUser};
-pub use password::{hash_password, is_hash};
+pub use password::{PASSWORD_MAX, PasswordFlaw, flaw_of_password, hash_password, is_hash};
+pub use selectors::has_open_selector;
 pub use system::SystemUser;
 pub(crate) use user::is_secret;
 pub use user::{Rules, User, line};

@@ -81,6 +81,11 @@ fn images(rows: &Rows) -> Vec<Case> {
             &json!({"resources": {"limits": {"memory": "much"}}}),
             Some("resources.limits"),
         ),
+        rows.create(
+            "less than nothing",
+            &json!({"resources": {"requests": {"cpu": "-1"}}}),
+            Some("resources.requests"),
+        ),
         rows.create("no exporter", &json!({"exporter": {"enabled": false}}), None),
         rows.create("the exporter with its defaults", &json!({"exporter": {}}), None),
         rows.create(
@@ -136,6 +141,16 @@ fn containers(rows: &Rows) -> Vec<Case> {
             "a name that was mistyped",
             &of(json!([{"name": "valkye", "resources": {}}])),
             Some("a container that is added needs an image"),
+        ),
+        rows.create(
+            "a name that no container can have",
+            &of(json!([{"name": "My_Sidecar", "image": "x"}])),
+            Some("containers[0].name"),
+        ),
+        rows.create(
+            "another program instead of the server",
+            &of(json!([{"name": "server", "command": ["sleep", "infinity"]}])),
+            Some("cannot replace the command of the server"),
         ),
         rows.create("a container without a name", &of(json!([{"image": "x"}])), Some("containers[0].name")),
         rows.create(
@@ -225,6 +240,11 @@ fn networking(rows: &Rows) -> Vec<Case> {
             &json!({"networking": {}}),
             Some("networking.tls cannot be added to or removed"),
         ),
+        rows.create(
+            "a certificate of a name that no Secret has",
+            &of(json!({"server": {"secretName": "Not A Secret"}})),
+            Some("server.secretName"),
+        ),
     ]
 }
 
@@ -246,7 +266,7 @@ fn storage(rows: &Rows) -> Vec<Case> {
 }
 
 fn configs(rows: &Rows) -> Vec<Case> {
-    let many: serde_json::Map<String, Value> = (0..257).map(|n| (format!("d{n}"), json!("x"))).collect();
+    let many: serde_json::Map<String, Value> = (0..201).map(|n| (format!("d{n}"), json!("x"))).collect();
     vec![
         rows.create(
             "directives of the operator's own are not refused",
@@ -259,6 +279,12 @@ fn configs(rows: &Rows) -> Vec<Case> {
             Some("config.io-threads"),
         ),
         rows.create("too many directives", &json!({"config": many}), Some("spec.config")),
+        rows.create("enough clients", &json!({"config": {"maxclients": "100"}}), None),
+        rows.create(
+            "too few clients",
+            &json!({"config": {"MaxClients": "099"}}),
+            Some("maxclients must be 100 at least"),
+        ),
     ]
 }
 

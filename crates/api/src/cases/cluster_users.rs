@@ -111,6 +111,11 @@ fn passwords(rows: &Rows) -> Vec<Case> {
             Some("passwordSecret.keys[0]"),
         ),
         rows.create(
+            "a name that no Secret has",
+            &app(&json!({"passwordSecret": {"name": "a,metadata.name!=b"}})),
+            Some("passwordSecret.name"),
+        ),
+        rows.create(
             "too many passwords",
             &app(&json!({"passwordSecret": {"keys": vec!["k"; 17]}})),
             Some("passwordSecret.keys"),
@@ -138,6 +143,27 @@ fn permissions(rows: &Rows) -> Vec<Case> {
         ),
         rows.create("a carriage return", &with("+get\r+set"), Some("one line of ACL rules")),
         rows.create("a tab", &with("+get\t>secret"), Some("one line of ACL rules")),
+        rows.create(
+            "a selector without an end",
+            &with("+ping (+get ~*"),
+            Some("a selector that is not closed"),
+        ),
+        rows.create(
+            "a selector without an end after one with an end",
+            &with("(+get ~a) ( +set ~b"),
+            Some("a selector that is not closed"),
+        ),
+        rows.create(
+            "selectors of all kinds",
+            &with(" +ping  (+get ~a:*)  ( +set ~b) () (%R~(c (+get) ~d) ~e( "),
+            None,
+        ),
+        rows.create(
+            "a word that undoes the others",
+            &with("+get RESET"),
+            Some("permissions cannot contain reset"),
+        ),
+        rows.create("words that look like it", &with("+reset -reset resetkeys resetchannels ~reset"), None),
         rows.create(
             "permissions that are too long",
             &with(&"+get ".repeat(1000)),

@@ -147,5 +147,7 @@ pub(super) fn directives(rows: &Rows) -> Vec<Case> {
             Some("must be one line"),
         ),
         rows.create("value with a carriage return", &of(json!({"save": "1 1\rx"})), Some("must be one line")),
+        rows.create("value with a null", &of(json!({"maxmemory": "1gb\0"})), Some("must be one line")),
+        rows.create("value with a tab", &of(json!({"save": "900\t1"})), None),
     ]
 }

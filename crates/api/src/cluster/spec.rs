@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::{Exporter, Networking, Scheduling, User, ValkeyClusterStatus};
 use crate::node::{Persistence, PodTemplate, WorkloadType};
 
+/// Rule for the number of clients: with too few of them, nobody could correct it.
+const ENOUGH_CLIENTS: &str =
+    "self.all(key, key.lowerAscii() != 'maxclients' || !self[key].matches('^ *[+]?0*[0-9]{0,2} *$'))";
+
 /// Whether drains of machines are held back.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
@@ -128,13 +132,17 @@ pub struct ValkeyClusterSpec {
         .message("containers cannot have valkey-init, the operator's own init container: give yours another name"))]
     #[x_kube(validation = Rule::new("self.all(container, container.name in ['valkey', 'server', 'metrics-exporter'] || has(container.image))")
         .message("a container that is added needs an image; valkey, server and metrics-exporter are the names of those that are there"))]
+    #[x_kube(validation = Rule::new("self.all(container, !(container.name in ['valkey', 'server']) || !has(container.command))")
+        .message("containers cannot replace the command of the server, which the operator's agent starts: write directives into config"))]
     pub containers: Vec<serde_json::Value>,
     /// Directives of `valkey.conf`: live where the servers can, otherwise by restarting node after node. Directives that
     /// the operator needs for itself are ignored and reported by the condition `ConfigurationWarning`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(schema_with = "crate::schema::directives")]
+    #[schemars(schema_with = "crate::schema::directives_of_a_cluster")]
     #[x_kube(validation = Rule::new(crate::node::DIRECTIVE_NAMES)
         .message("a key of config must be the name of one valkey.conf directive, for example maxmemory-policy"))]
+    #[x_kube(validation = Rule::new(ENOUGH_CLIENTS)
+        .message("config: maxclients must be 100 at least: the operator, the agent, the exporter and replicas are clients too"))]
     pub config: BTreeMap<String, String>,
     /// Seconds each server has to hand over and stop by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 const ONE_WORD_EACH: &str = r"!self.exists(item, item.matches('[\\x00-\\x20\\x7f]'))";
 /// Rule for commands and categories.
 const COMMANDS: &str = r"self.all(item, item.matches('^@?[A-Za-z0-9][A-Za-z0-9_.|-]*$'))";
+/// Rule for selectors, as servers read them: from a word that begins with a parenthesis to the next that ends with one.
+const CLOSED_SELECTORS: &str =
+    "self.matches('^ *(([^( ][^ ]*|[(][^ ]*[)]|[(]([^ ]*[^) ])?( +[^ ]*[^) ])* +[^ ]*[)])( +|$))*$')";
 
 /// Where a user's passwords are. A value of the form `#<64 hexadecimal digits>` is taken as the SHA-256 of a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -14,7 +17,7 @@ const COMMANDS: &str = r"self.all(item, item.matches('^@?[A-Za-z0-9][A-Za-z0-9_.
 pub struct PasswordSecret {
     /// Name of the Secret in the cluster's namespace; `<cluster>-users` if not given.
     #[serde(default, deserialize_with = "crate::absent::if_empty", skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$"))]
     pub name: Option<String>,
     /// Keys of the Secret, one password each: all of them are valid at once. The user's name if not given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -94,7 +97,8 @@ pub struct User {
     /// Any password is accepted. Not together with a Secret or keys in `passwordSecret`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nopass: bool,
-    /// Passwords that the servers have are dropped before those of `passwordSecret` are set.
+    /// Passwords that the servers have are dropped before those of `passwordSecret` are set. Without `passwordSecret`, or
+    /// with `nopass`, the user then has no password, and nobody logs in with one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resetpass: bool,
     /// Which commands the user may run.
@@ -113,6 +117,10 @@ pub struct User {
         .message("permissions must be one line of ACL rules with spaces between them"))]
     #[x_kube(validation = Rule::new("!self.matches('(^| )[(]?[><#!]')")
         .message("permissions cannot contain passwords (rules that start with >, <, # or !): keep them in a Secret and name it in passwordSecret"))]
+    #[x_kube(validation = Rule::new(CLOSED_SELECTORS)
+        .message("permissions has a selector that is not closed: write ) at its end"))]
+    #[x_kube(validation = Rule::new("!self.matches('(?i)(^| )reset( |$)')")
+        .message("permissions cannot contain reset, which would undo the other fields: leave it out, a user has only what its fields say"))]
     pub permissions: Option<String>,
 }
 

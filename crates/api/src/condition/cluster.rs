@@ -89,6 +89,8 @@ pub enum ClusterReason {
     ConfigurationClean,
     /// Directives of `spec.config` belong to the operator and are ignored; the message names them.
     DirectiveIgnored,
+    /// A server refused a directive of `spec.config`; the message has its words. Every server keeps what it has.
+    DirectiveRefused,
     /// Shards or replicas are being added or removed.
     Scaling,
     /// The operator mends what is broken; the message says what.

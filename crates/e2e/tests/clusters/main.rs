@@ -6,6 +6,7 @@ mod config;
 mod drift;
 mod exporter;
 mod formation;
+mod hostile;
 mod objects;
 mod ownership;
 mod placement;

@@ -17,6 +17,7 @@ mod events;
 mod half_moved;
 mod numbers;
 mod observe;
+mod obstacle;
 mod paths;
 mod plan;
 mod promotions;

@@ -21,6 +21,7 @@ use api::condition::{ClusterCondition, ClusterReason};
 
 use super::command::{Command, Order, Stage};
 use super::observe::{Observed, ObservedNode};
+use super::obstacle;
 use super::topology::{Place, Topology};
 use super::users::{self, Turn, Users};
 use super::validate::Desired;
@@ -138,7 +139,7 @@ pub(super) fn plan(
     left_behind: &BTreeSet<u16>,
 ) -> Plan {
     let mut plan = Plan::default();
-    if !observed.collisions.is_empty() {
+    if !observed.collisions.is_empty() && !was_formed(status) {
         // Something we need is not ours: half a cluster would only hide it.
         return plan;
     }
@@ -146,6 +147,10 @@ pub(super) fn plan(
     topology_commands(desired, observed, topology, status, in_flight, &mut plan);
     if plan.stages.is_empty() && was_formed(status) {
         settle_open_slots(topology, status, left_behind, &mut plan);
+    }
+    if !observed.collisions.is_empty() {
+        // A cluster that serves is kept going as it is.
+        return plan;
     }
     // Healing comes before everything that takes something away.
     if plan.stages.is_empty() && was_formed(status) {
@@ -308,7 +313,7 @@ fn topology_commands(
     if !was_formed(status) && !everybody {
         // Whoever is introduced early can no longer be given an epoch of its own. Servers that start are looked at closely,
         // those that cannot start are not.
-        let starts = |node: &ObservedNode| node.address().is_some() && roll::stuck(node).is_none();
+        let starts = |node: &ObservedNode| node.address().is_some() && obstacle::stuck(node).is_none();
         plan.settling = observed.nodes.values().any(starts);
         return;
     }

@@ -11,8 +11,9 @@ use valkey::SlotRange;
 use valkey::slots::SLOT_COUNT;
 
 use super::act::Outcome;
-use super::observe::Observed;
-use super::plan::{Blocked, Plan, reason_for, wants_budget, was_formed};
+use super::observe::{Observed, ObservedNode};
+use super::obstacle;
+use super::plan::{Plan, reason_for, wants_budget, was_formed};
 use super::topology::{Place, Topology, Whose};
 use super::users::{self, Users};
 use super::validate::{Desired, Violation};
@@ -108,7 +109,7 @@ pub(super) fn status(
         users_applied(seen, plan),
         roll_blocked(plan),
         auth_fallback(topology),
-        configuration(desired),
+        configuration(seen),
     ];
     let wanted = i32::try_from(desired.shards).unwrap_or(i32::MAX);
     let ready_shards = shards.iter().filter(|shard| shard.ready && shard.index < wanted).count();
@@ -171,11 +172,7 @@ fn roll_blocked(plan: &Plan) -> ClusterAssessment {
     let of =
         |state: bool, reason, message: &str| assess(ClusterCondition::RollBlocked, state, reason, message);
     match (&plan.blocked, &plan.undertaking) {
-        (Some(blocked @ Blocked::NoReplicaInSync(_)), _) => {
-            of(true, ClusterReason::NoReplicaInSync, blocked.message())
-        }
-        (Some(blocked @ Blocked::OldRelease(_)), _) => of(true, ClusterReason::OldRelease, blocked.message()),
-        (Some(blocked @ Blocked::PodNotBack(_)), _) => of(true, ClusterReason::PodNotBack, blocked.message()),
+        (Some(blocked), _) => of(true, blocked.reason(), blocked.message()),
         (None, Some(_)) => of(false, ClusterReason::Rolling, "nothing holds the change back"),
         (None, None) => of(false, ClusterReason::NotRolling, "nothing is to be restarted"),
     }
@@ -340,25 +337,32 @@ fn ready(
 }
 
 fn collision_message(collision: &Collision) -> String {
-    format!("{} {} belongs to {}", collision.kind.name(), collision.name, collision.holder)
+    let Collision { kind, name, holder } = collision;
+    format!(
+        "{} {name} belongs to {holder}; remove that object, or give this cluster another name",
+        kind.name()
+    )
 }
 
 fn silent(seen: &Seen<'_>) -> String {
     if seen.topology.silent.is_empty() { String::new() } else { format!("; {}", unreachable(seen)) }
 }
 
-/// Names only: what exactly a pod waits for is in its node's conditions, and would make this line flicker.
+/// Names, and what keeps the first of them that will not come by waiting. What else a pod waits for is in its node's
+/// conditions, and would make this line flicker.
 fn unreachable(seen: &Seen<'_>) -> String {
-    let names: Vec<&str> = seen
-        .topology
-        .silent
-        .iter()
-        .filter_map(|place| seen.observed.nodes.get(place))
-        .map(super::observe::ObservedNode::name)
-        .collect();
-    match names.as_slice() {
-        [one] => format!("the server of {one} does not answer"),
-        many => format!("the servers of {} nodes do not answer: {}", many.len(), many.join(", ")),
+    let nodes: Vec<&ObservedNode> =
+        seen.topology.silent.iter().filter_map(|place| seen.observed.nodes.get(place)).collect();
+    let names: Vec<&str> = nodes.iter().map(|node| node.name()).collect();
+    let obstacle = nodes.iter().find_map(|node| Some((node.name(), obstacle::words(node)?)));
+    match (names.as_slice(), obstacle) {
+        ([one], None) => format!("the server of {one} does not answer"),
+        ([one], Some((_, words))) => format!("the server of {one} does not answer: {words}"),
+        (many, None) => format!("the servers of {} nodes do not answer: {}", many.len(), many.join(", ")),
+        (many, Some((name, words))) => {
+            let names = many.join(", ");
+            format!("the servers of {} nodes do not answer: {names}; {name}: {words}", many.len())
+        }
     }
 }
 
@@ -486,16 +490,26 @@ fn auth_fallback(topology: &Topology<'_>) -> ClusterAssessment {
     assess(ClusterCondition::AuthFallback, true, ClusterReason::DefaultUserUsed, message)
 }
 
-fn configuration(desired: &Desired) -> ClusterAssessment {
-    if desired.ignored_directives.is_empty() {
-        return assess(
-            ClusterCondition::ConfigurationWarning,
-            false,
-            ClusterReason::ConfigurationClean,
-            "every directive of the spec is used",
-        );
-    }
-    let message =
-        format!("decided by the operator and therefore ignored: {}", desired.ignored_directives.join(", "));
-    assess(ClusterCondition::ConfigurationWarning, true, ClusterReason::DirectiveIgnored, message)
+fn configuration(seen: &Seen<'_>) -> ClusterAssessment {
+    let ignored = &seen.desired.ignored_directives;
+    let refused = seen.observed.nodes.values().find_map(|node| {
+        let words = obstacle::refused_directive(node)?;
+        Some(format!("the server of {} refused a directive and keeps what it has: {words}", node.name()))
+    });
+    let ignored = (!ignored.is_empty())
+        .then(|| format!("decided by the operator and therefore ignored: {}", ignored.join(", ")));
+    let reason = match (&refused, &ignored) {
+        (Some(_), _) => ClusterReason::DirectiveRefused,
+        (None, Some(_)) => ClusterReason::DirectiveIgnored,
+        (None, None) => {
+            return assess(
+                ClusterCondition::ConfigurationWarning,
+                false,
+                ClusterReason::ConfigurationClean,
+                "every directive of the spec is used",
+            );
+        }
+    };
+    let message = [refused, ignored].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    assess(ClusterCondition::ConfigurationWarning, true, reason, message)
 }

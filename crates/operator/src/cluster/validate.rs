@@ -102,7 +102,13 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
     let data = data(spec);
     let Directives { all, ignored } = directives::directives(&spec.config, data, tls_secret.is_some());
     check_directives(&all, &mut violations);
+    check_spelling(&spec.config, &mut violations);
     let container_overlays = container_overlays(&spec.containers, &mut violations);
+    check_command("spec.containers", &spec.containers, &mut violations);
+    let template = spec.pod_template.as_ref().and_then(|template| template.spec.as_ref());
+    if let Some(containers) = template.and_then(|template| template["containers"].as_array()) {
+        check_command("spec.podTemplate.spec.containers", containers, &mut violations);
+    }
     check_users(&spec.users, &mut violations);
     if !violations.is_empty() {
         return Err(violations);
@@ -196,6 +202,31 @@ fn data(spec: &ValkeyClusterSpec) -> Data {
 fn check_directives(config: &BTreeMap<String, String>, violations: &mut Vec<Violation>) {
     if let Err(error) = valkey::conf::Directives::new(config) {
         violations.push(violation("spec.config", error.to_string()));
+    }
+}
+
+/// Two spellings of one name would overwrite each other.
+fn check_spelling(config: &BTreeMap<String, String>, violations: &mut Vec<Violation>) {
+    let mut seen = BTreeSet::new();
+    for name in config.keys() {
+        if !seen.insert(name.to_ascii_lowercase()) {
+            let problem = format!("has {} twice, in different spelling: keep one", name.to_ascii_lowercase());
+            violations.push(violation("spec.config", problem));
+        }
+    }
+}
+
+/// Without the agent in front of it, a server that lost its data would come back as the primary it was.
+fn check_command(field: &str, containers: &[Value], violations: &mut Vec<Violation>) {
+    let is_server = |container: &Value| {
+        [names::SERVER_CONTAINER, "server"].iter().any(|name| container["name"].as_str() == Some(name))
+    };
+    for (position, _) in
+        containers.iter().enumerate().filter(|(_, one)| is_server(one) && one.get("command").is_some())
+    {
+        let problem =
+            "cannot be replaced: the operator's agent starts the server; write directives into config";
+        violations.push(violation(&format!("{field}[{position}].command"), problem));
     }
 }
 

@@ -103,7 +103,7 @@ fn workload_changes(desired: &Desired, observed: &Observed, roll: &Roll) -> (Vec
 }
 
 /// StatefulSet and Deployment: a template that is not allowed yet is not written, everything else is.
-fn set_changes<K>(wanted: Wanted, live: &K, roll: &Roll) -> Vec<Write>
+fn set_changes<K>(mut wanted: Wanted, live: &K, roll: &Roll) -> Vec<Write>
 where
     K: Resource<DynamicType = ()> + Serialize,
 {
@@ -128,6 +128,12 @@ where
         }
         rest["metadata"]["resourceVersion"] = json!(live.meta().resource_version);
         return vec![Write::Merge { kind: wanted.kind, name: wanted.name, body: rest }];
+    }
+    // The API server repeats the name of an account in a deprecated field that nobody owns, and fills it in from there when
+    // it is only left out. The hash in the annotation stays that of what was asked for.
+    let account = "/spec/template/spec/serviceAccountName";
+    if wanted.body.pointer(account).is_none() && body.pointer(account).is_some() {
+        wanted.body["spec"]["template"]["spec"]["serviceAccountName"] = json!("default");
     }
     difference(wanted, Some(live)).into_iter().collect()
 }

@@ -4,6 +4,7 @@ use secrecy::SecretString;
 use snafu::{Snafu, ensure};
 
 use super::password::{hash_of, is_hash};
+use super::selectors::has_open_selector;
 use super::user::{Login, User};
 use super::{RESERVED_PREFIX, password};
 
@@ -18,7 +19,7 @@ pub struct Declaration {
     pub passwords: Vec<SecretString>,
     /// Any password will do; those above do not count.
     pub nopass: bool,
-    /// It has no password, so that nobody logs in with one; those above do not count.
+    /// It has those passwords above and no others: without any, nobody logs in, whatever `nopass` says.
     pub resetpass: bool,
     /// Commands, subcommands (`config|get`) and categories (`@read`) it may use.
     pub allow: Vec<String>,
@@ -81,6 +82,14 @@ pub enum AclError {
         /// The user.
         name: String,
     },
+    /// A selector without an end, on which servers crash.
+    #[snafu(display(
+        "failed to build user {name}: permissions hold a selector that is not closed: write ')' at its end"
+    ))]
+    OpenSelector {
+        /// The user.
+        name: String,
+    },
 }
 
 impl User {
@@ -127,6 +136,8 @@ impl User {
     /// Takes the words one by one. Those about logging in are understood here, so that no password stays in the rules;
     /// within parentheses, which begin rules for other keys, there are none.
     fn add_permissions(&mut self, permissions: &str) -> Result<(), AclError> {
+        let name = &self.name;
+        ensure!(!has_open_selector(permissions.split_ascii_whitespace()), OpenSelectorSnafu { name });
         let mut inside = false;
         for word in permissions.split_ascii_whitespace() {
             ensure!(!word.chars().any(char::is_control), ControlCharacterSnafu { name: &self.name });
@@ -162,11 +173,9 @@ impl User {
 
 fn declared_login(declaration: &Declaration) -> Result<Login, AclError> {
     let mut login = Login { enabled: declaration.enabled, ..Login::default() };
-    if declaration.resetpass {
-        return Ok(login);
-    }
-    login.nopass = declaration.nopass;
-    if login.nopass {
+    // Who asks for no password and for any password gets the one of the two that lets nobody in.
+    login.nopass = declaration.nopass && !declaration.resetpass;
+    if declaration.nopass {
         return Ok(login);
     }
     for password in &declaration.passwords {

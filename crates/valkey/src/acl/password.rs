@@ -17,6 +17,50 @@ pub fn is_hash(value: &str) -> bool {
         .is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
+/// Longest password, in bytes: a server hangs up on clients that send more before they are let in.
+pub const PASSWORD_MAX: usize = 16384;
+
+/// Why nobody could log in with a password, or not with the one that was meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+pub enum PasswordFlaw {
+    /// There is nothing.
+    #[strum(serialize = "is empty")]
+    Empty,
+    /// No client could send it.
+    #[strum(serialize = "is longer than the 16384 bytes that servers take from a client")]
+    TooLong,
+    /// More than one line, or bytes that people and programs lose on the way.
+    #[strum(serialize = "is not one line of text")]
+    ControlCharacter,
+    /// It was meant as a hash, and would be taken for a password.
+    #[strum(
+        serialize = "begins with '#' like a SHA-256, but is not followed by exactly 64 hexadecimal digits"
+    )]
+    HashLike,
+}
+
+/// What is wrong with a password, or with the hash of one, that somebody gave.
+pub fn flaw_of_password(value: &SecretString) -> Option<PasswordFlaw> {
+    let text = value.expose_secret();
+    if text.is_empty() {
+        Some(PasswordFlaw::Empty)
+    } else if text.len() > PASSWORD_MAX {
+        Some(PasswordFlaw::TooLong)
+    } else if text.chars().any(char::is_control) {
+        Some(PasswordFlaw::ControlCharacter)
+    } else if text.strip_prefix('#').is_some_and(is_near_hash) {
+        Some(PasswordFlaw::HashLike)
+    } else {
+        None
+    }
+}
+
+/// As many characters as a hash but other ones, or the same characters but too few or too many of them.
+fn is_near_hash(text: &str) -> bool {
+    let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if text.len() == 64 { !digits } else { digits && text.len() >= 32 }
+}
+
 /// The hash of a value that is either a password or a hash of one. Servers take lower-case digits only.
 pub(super) fn hash_of(value: &SecretString) -> String {
     let text = value.expose_secret();
@@ -56,5 +100,25 @@ mod tests {
             assert!(!is_hash(password), "{password}");
             assert_eq!(hash_of(&password.into()), sha256(password));
         }
+    }
+
+    #[test]
+    fn flaws_of_passwords() {
+        let hash = format!("#{EMPTY}");
+        for good in ["x", "#", "#beef", "pass word", "pässwörd", &hash, &"x".repeat(PASSWORD_MAX)] {
+            assert_eq!(flaw_of_password(&good.into()), None, "{good}");
+        }
+        for (bad, flaw) in [
+            ("", PasswordFlaw::Empty),
+            (&"x".repeat(PASSWORD_MAX + 1), PasswordFlaw::TooLong),
+            ("a\nb", PasswordFlaw::ControlCharacter),
+            ("a\0", PasswordFlaw::ControlCharacter),
+            (&hash[..64], PasswordFlaw::HashLike),
+            (&format!("{hash}0"), PasswordFlaw::HashLike),
+            (&hash.replace('e', "g"), PasswordFlaw::HashLike),
+        ] {
+            assert_eq!(flaw_of_password(&bad.into()), Some(flaw), "{bad:?}");
+        }
+        assert!(PasswordFlaw::TooLong.to_string().contains(&PASSWORD_MAX.to_string()));
     }
 }

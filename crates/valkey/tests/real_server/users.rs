@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use valkey::acl::{
-    AclChange, AclFile, Declaration, SystemUser, User, difference, loaded_revision, render_file,
+    AclChange, AclFile, Declaration, PASSWORD_MAX, SystemUser, User, difference, loaded_revision, render_file,
 };
 use valkey::testing::{Release, Server};
 use valkey::{Connection, Error};
@@ -182,7 +182,7 @@ async fn a_bad_rule_is_found_before_anything_changes() {
             ("+nosuchcommand", "'+nosuchcommand'"),
             ("+@nosuchcategory", "'+@nosuchcategory'"),
             ("gibberish", "'gibberish'"),
-            ("(+get", "Unmatched"),
+            ("(+get (+set))", "Syntax error"),
             (">hush-one (~a >hush-two)", "[redacted]"),
             ("#hush", "[redacted]"),
         ] {
@@ -238,6 +238,18 @@ async fn a_hash_is_not_repeated_by_a_server_that_repeats_arguments() {
         let hash = valkey::acl::hash_password(&"secret".into());
         let shown = format!("{error:?}{error}");
         assert!(shown.contains("[redacted]") && !shown.contains(&hash[..8]), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn the_longest_password_is_the_longest_a_server_takes() {
+    for release in Release::ALL {
+        let [longest, longer] = [PASSWORD_MAX, PASSWORD_MAX + 1].map(|length| "x".repeat(length));
+        let mut users = everybody();
+        users.extend([declared("longest", &longest, "+ping"), declared("longer", &longer, "+ping")]);
+        let guarded = Guarded::start(release, &render_file(&users));
+        guarded.login("longest", &longest).await.expect("should let it in");
+        guarded.login("longer", &longer).await.expect_err("should hang up");
     }
 }
 

@@ -121,6 +121,8 @@ fn exporter_container(desired: &Desired, exporter: &Exporter) -> Value {
             "containerPort": names::EXPORTER_PORT,
             "protocol": "TCP",
         }],
+        // Its last words are told like the server's.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": exporter.security_context.as_ref().map_or_else(restricted, |given| {
             serde_json::to_value(given).unwrap_or_default()
         }),

@@ -10,12 +10,12 @@ use valkey::cluster::Flag;
 
 use super::super::command::{Command, Order, Stage};
 use super::super::observe::{Observed, ObservedNode};
+use super::super::obstacle::stuck;
 use super::super::server::ServerView;
 use super::super::topology::{Member, Topology, Whose};
 use super::super::validate::{Data, Desired};
 use super::Deed;
 use super::heal::{best_follower, can_vote};
-use super::roll::stuck;
 use super::step::Step;
 
 /// What is to be done about primaries that are silent.

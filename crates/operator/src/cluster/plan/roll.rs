@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::condition::{NodeCondition, NodeReason};
+use api::condition::{ClusterReason, NodeCondition, NodeReason};
 use api::node::WorkloadType;
 
 use super::super::observe::ObservedNode;
+use super::super::obstacle;
 use super::super::topology::Place;
 use super::super::validate::Data;
 use super::shard_health::Health;
@@ -33,25 +34,29 @@ pub(in super::super) enum Blocked {
     PodNotBack(String),
     /// A server is too old for what is to be done.
     OldRelease(String),
+    /// Objects of a node cannot be what they should be.
+    Refused(ClusterReason, String),
 }
 
 impl Blocked {
     pub(in super::super) fn message(&self) -> &str {
         match self {
-            Self::NoReplicaInSync(message) | Self::PodNotBack(message) | Self::OldRelease(message) => message,
+            Self::NoReplicaInSync(message)
+            | Self::PodNotBack(message)
+            | Self::OldRelease(message)
+            | Self::Refused(_, message) => message,
+        }
+    }
+
+    pub(in super::super) fn reason(&self) -> ClusterReason {
+        match self {
+            Self::NoReplicaInSync(_) => ClusterReason::NoReplicaInSync,
+            Self::PodNotBack(_) => ClusterReason::PodNotBack,
+            Self::OldRelease(_) => ClusterReason::OldRelease,
+            Self::Refused(reason, _) => *reason,
         }
     }
 }
-
-/// Reasons for which a pod will not become ready by waiting.
-const STUCK: [NodeReason; 6] = [
-    NodeReason::CrashLooping,
-    NodeReason::ImagePullFailed,
-    NodeReason::Unschedulable,
-    NodeReason::ContainerCreationFailed,
-    NodeReason::PodFailed,
-    NodeReason::PodCreationFailed,
-];
 
 /// Decide what a roll does next.
 pub(super) fn roll(health: &Health<'_>, in_flight: &BTreeSet<u32>, data_loss_accepted: bool) -> Roll {
@@ -67,9 +72,14 @@ pub(super) fn roll(health: &Health<'_>, in_flight: &BTreeSet<u32>, data_loss_acc
         return roll;
     }
     roll.outdated = outdated.values().map(|node| node.name().to_owned()).collect();
-    // A pod that cannot start holds nothing anybody could lose: another template may only help it.
-    for (place, node) in outdated.iter().filter(|(_, node)| stuck(node).is_some()) {
-        begin(*place, node, &mut roll);
+    // A pod that cannot start holds nothing anybody could lose: another template may only help it. A primary that serves
+    // beside a container that does not is no such pod.
+    let serves =
+        |place: Place| health.topology.primary(place.0).is_some_and(|primary| primary.place == place);
+    for (place, node) in outdated.iter().filter(|(_, node)| obstacle::stuck(node).is_some()) {
+        if !serves(*place) {
+            begin(*place, node, &mut roll);
+        }
     }
     if roll.step.is_some() {
         return roll;
@@ -94,7 +104,7 @@ pub(super) fn roll(health: &Health<'_>, in_flight: &BTreeSet<u32>, data_loss_acc
         }
     }
     if roll.blocked.is_none() && roll.revisions.is_empty() {
-        roll.blocked = not_back(health);
+        roll.blocked = held_back(health);
     }
     roll
 }
@@ -122,7 +132,9 @@ fn next_in_shard(
         return false;
     }
     let Some((place, node)) = mine.first() else { return false };
-    if !health.is_whole(shard) || in_flight.contains(&shard) {
+    // What is wrong with its pod alone is what another template may mend.
+    let whole = health.is_whole(shard) || (obstacle::stuck(node).is_some() && health.is_whole_around(*place));
+    if !whole || in_flight.contains(&shard) {
         return false;
     }
     let newest = |place: Place| !outdated.contains_key(&place);
@@ -187,16 +199,16 @@ fn waits_for_deletion(node: &ObservedNode) -> bool {
     condition.is_some_and(|condition| condition.status == "True" && condition.reason == reason)
 }
 
-/// Why a pod will not become ready by waiting.
-pub(super) fn stuck(node: &ObservedNode) -> Option<&str> {
-    let ready = node.node.status.as_ref()?.condition(NodeCondition::Ready)?;
-    let reasons = STUCK.map(|reason| -> &'static str { reason.into() });
-    (ready.status != "True" && reasons.contains(&ready.reason.as_str())).then_some(ready.message.as_str())
-}
-
-fn not_back(health: &Health<'_>) -> Option<Blocked> {
-    health.observed.nodes.values().find_map(|node| {
-        let words = stuck(node)?;
+/// Why nothing happens although something is to be done: a node that cannot be what it is allowed to be, or that did not
+/// come back.
+fn held_back(health: &Health<'_>) -> Option<Blocked> {
+    let refused = health.observed.nodes.values().find_map(|node| {
+        let (reason, words) = obstacle::refused(node)?;
+        Some(Blocked::Refused(reason, format!("{} stays as it is: {words}", node.name())))
+    });
+    let stuck = health.observed.nodes.values().find_map(|node| {
+        let words = obstacle::stuck(node)?;
         Some(Blocked::PodNotBack(format!("{} does not come back: {words}", node.name())))
-    })
+    });
+    refused.or(stuck)
 }

@@ -18,6 +18,12 @@ impl<'a> Health<'a> {
             && (0..=self.desired.replicas).all(|index| self.topology.members.contains_key(&(shard, index)))
     }
 
+    /// Every node of the shard answers, and all but this one are well.
+    pub(super) fn is_whole_around(&self, place: Place) -> bool {
+        self.nodes(place.0).filter(|other| *other != place).all(|other| self.is_well(other))
+            && (0..=self.desired.replicas).all(|index| self.topology.members.contains_key(&(place.0, index)))
+    }
+
     /// Everybody but one node of the shard is well: that one can be taken away and leaves a whole primary.
     pub(super) fn is_whole_without(&self, place: Place) -> bool {
         self.topology.leader(place.0).is_some_and(|leader| leader.place != place)

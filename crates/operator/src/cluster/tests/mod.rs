@@ -14,6 +14,7 @@ mod majority;
 mod moves;
 mod numbers;
 mod objects;
+mod obstacles;
 mod passwords;
 mod resizing;
 mod rotation;

@@ -7,7 +7,7 @@ use api::condition::ClusterReason;
 use api::{cluster, names};
 use k8s_openapi::api::core::v1::Secret;
 use secrecy::SecretString;
-use valkey::acl::{Declaration, User};
+use valkey::acl::{Declaration, User, flaw_of_password};
 
 use super::super::context::Context;
 use super::super::observe::{Observed, ObservedNode};
@@ -81,7 +81,8 @@ async fn passwords(
     desired: &Desired,
     context: &Context,
 ) -> Result<Vec<SecretString>, Problem> {
-    if user.nopass || user.resetpass {
+    // Who is to lose every password and names no Secret is to have none.
+    if user.nopass || (user.resetpass && user.password_secret.is_none()) {
         return Ok(Vec::new());
     }
     let identity = &desired.identity;
@@ -102,10 +103,12 @@ fn password(secret: &Secret, name: &str, key: &str, user: &str) -> Result<Secret
     let Some(value) = value else {
         return Err(missing(format!("Secret {name} of user {user} has no key {key:?}")));
     };
-    match std::str::from_utf8(&value.0).map(|text| text.trim_end_matches(['\r', '\n'])) {
-        Ok("") => Err(missing(format!("key {key:?} of Secret {name} of user {user} is empty"))),
-        Ok(text) => Ok(SecretString::from(text)),
-        Err(_) => Err(missing(format!("key {key:?} of Secret {name} of user {user} is not text"))),
+    let unusable = |why: &str| missing(format!("key {key:?} of Secret {name} of user {user} {why}"));
+    let text = std::str::from_utf8(&value.0).map_err(|_| unusable("is not text"))?;
+    let password = SecretString::from(text.trim_end_matches(['\r', '\n']));
+    match flaw_of_password(&password) {
+        Some(flaw) => Err(unusable(&flaw.to_string())),
+        None => Ok(password),
     }
 }
 

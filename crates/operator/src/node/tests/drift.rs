@@ -406,3 +406,23 @@ fn another_strategy_is_written_without_another_pod() {
     let plan = world.plan();
     assert_eq!((writes(&plan), plan.roll), (vec!["apply StatefulSet".to_owned()], Roll::UpToDate));
 }
+
+/// The API server keeps the name in a deprecated field of nobody's, and fills it in from there.
+#[test]
+fn an_account_that_is_not_asked_for_any_more_is_taken_back() {
+    for kind in ["StatefulSet", "Deployment"] {
+        let mut world = World::settled(&format!("workloadType: {kind}"));
+        let name_account = |world: &mut World, account: &str| {
+            world.meddle(world.workload_kind(), |workload| {
+                workload["spec"]["template"]["spec"]["serviceAccountName"] = json!(account);
+                workload["spec"]["template"]["spec"]["serviceAccount"] = json!(account);
+            });
+        };
+        name_account(&mut world, "nobody");
+        let plan = world.plan();
+        let [Write::Apply { wanted, .. }] = plan.writes_after_config.as_slice() else { panic!("{plan:#?}") };
+        assert_eq!(wanted.body["spec"]["template"]["spec"]["serviceAccountName"], json!("default"));
+        name_account(&mut world, "default");
+        assert_settled(&world, "the account every pod has");
+    }
+}

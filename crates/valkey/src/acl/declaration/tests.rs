@@ -53,6 +53,11 @@ fn how_a_user_logs_in() {
             Declaration { nopass: true, passwords: passwords.clone(), ..bob() },
             "user bob on nopass".to_owned(),
         ),
+        (
+            Declaration { resetpass: true, passwords: passwords.clone(), ..bob() },
+            format!("user bob on #{HASH}"),
+        ),
+        (Declaration { resetpass: true, ..bob() }, "user bob on".to_owned()),
         (Declaration { resetpass: true, nopass: true, passwords, ..bob() }, "user bob on".to_owned()),
     ] {
         assert_eq!(rendered(&declaration), expected);
@@ -112,6 +117,10 @@ fn what_is_not_one_line_of_one_user_is_refused() {
             Declaration { permissions: "+get RESET".to_owned(), ..bob() },
             AclError::Reset { name: "bob".to_owned() },
         ),
+        (
+            Declaration { permissions: "+ping (+get ~a) (+set ~b".to_owned(), ..bob() },
+            AclError::OpenSelector { name: "bob".to_owned() },
+        ),
     ] {
         assert_eq!(User::declared(&declaration).expect_err("should be refused"), expected);
     }
@@ -150,6 +159,7 @@ proptest! {
             prop_assert!(!line.contains(['\n', '\r', '\0']), "{line:?}");
             let listed = Listed::parse(std::slice::from_ref(&line));
             prop_assert!(listed.unreadable == 0 && listed.get(&name).is_some(), "{line:?}");
+            prop_assert!(!has_open_selector(line.split(' ').skip(2)), "would crash a server: {line:?}");
         }
     }
 }
