@@ -25,13 +25,13 @@ async fn nothing_bad_that_is_asked_for_hurts_a_cluster_that_serves() {
         let problems = Problems::default();
         let [programs, places, guests] = rolls::rows();
         let ((refused, users), (of_volumes, templates), settings, beside, programs, places, guests) = futures::join!(
-            people(world, &problems),
-            kept(world, &problems),
-            tuned(world, &problems),
-            beside::judge(world, &problems),
-            rolled(world, "programs", &programs, &problems),
-            rolled(world, "places", &places, &problems),
-            rolled(world, "guests", &guests, &problems),
+            Box::pin(people(world, &problems)),
+            Box::pin(kept(world, &problems)),
+            Box::pin(tuned(world, &problems)),
+            Box::pin(beside::judge(world, &problems)),
+            Box::pin(rolled(world, "programs", &programs, &problems)),
+            Box::pin(rolled(world, "places", &places, &problems)),
+            Box::pin(rolled(world, "guests", &guests, &problems)),
         );
         let at_admission = refused + of_volumes;
         let reported = users + templates + settings + beside + programs + places + guests;

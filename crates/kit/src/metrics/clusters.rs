@@ -94,6 +94,8 @@ pub struct Numbers {
     pub migrations_started: u32,
     /// Names of the moves that the servers remember as failed, those of earlier passes among them.
     pub migrations_failed: BTreeSet<String>,
+    /// Moves that failed in this pass, besides those with names.
+    pub migrations_failed_now: u32,
     /// The change that goes through the cluster.
     pub orchestration: Option<&'static str>,
     /// The change that ended with this pass, and how long it took.
@@ -195,8 +197,9 @@ impl Clusters {
             self.failovers.get_or_create(&cluster.ordered(kind)).inc_by(ordered as u64);
         }
         self.migrations_started.get_or_create(cluster).inc_by(u64::from(numbers.migrations_started));
-        let news = numbers.migrations_failed.difference(&known.failed).count();
-        self.migrations_failed.get_or_create(cluster).inc_by(news as u64);
+        let news = numbers.migrations_failed.difference(&known.failed).count() as u64;
+        let failed = news + u64::from(numbers.migrations_failed_now);
+        self.migrations_failed.get_or_create(cluster).inc_by(failed);
         known.failed.extend(numbers.migrations_failed.iter().cloned());
         known.orchestrations.extend(numbers.orchestration);
         known.orchestrations.extend(numbers.ended.map(|(name, _)| name));
@@ -314,6 +317,7 @@ mod tests {
             failovers: vec![Failover::Planned, Failover::Forced, Failover::Planned],
             migrations_started: 2,
             migrations_failed: failed(&["one"]),
+            migrations_failed_now: 3,
             orchestration: Some("Scale"),
             ended: Some(("RollingUpdate", Duration::from_millis(2500))),
         };
@@ -333,7 +337,7 @@ mod tests {
                 "cluster_phase{,phase=\"Updating\"} 1",
                 "cluster_shards_ready{} 2",
                 "cluster_shards_wanted{} 3",
-                "cluster_slot_migrations_failed_total{} 1",
+                "cluster_slot_migrations_failed_total{} 4",
                 "cluster_slot_migrations_started_total{} 2",
                 "cluster_slots_served{} 16384",
             ]

@@ -11,7 +11,7 @@ use valkey::cluster::{Direction, MigrationState};
 
 use super::act::Outcome;
 use super::command::Order;
-use super::plan::{ROLL, SCALE};
+use super::plan::{self, CHANGES};
 use super::status::Seen;
 
 /// The numbers of a pass.
@@ -40,8 +40,9 @@ pub(super) fn numbers(
         slots_served: count(seen.topology.served()),
         auth_fallbacks: count(members().filter(|member| member.facts.by_fallback).count()),
         failovers: outcome.obeyed.iter().filter_map(failover).collect(),
-        migrations_started: count(
-            outcome.obeyed.iter().filter(|order| matches!(order, Order::Migrate { .. })).count(),
+        migrations_started: count(outcome.obeyed.iter().filter(|order| begins_move(order, before)).count()),
+        migrations_failed_now: count(
+            outcome.deeds.iter().filter(|deed| deed.reason == "MigrationFailed").count(),
         ),
         migrations_failed: failed.map(|migration| migration.name.clone()).collect(),
         orchestration: after.orchestration.as_ref().and_then(name),
@@ -67,9 +68,18 @@ fn failover(order: &Order) -> Option<Failover> {
     }
 }
 
+/// Every pass carries on with slots that move one by one, and only the first begins it.
+fn begins_move(order: &Order, before: &ValkeyClusterStatus) -> bool {
+    match order {
+        Order::Migrate { .. } => true,
+        Order::Carry(_) => !plan::is_moving_slots(before),
+        _ => false,
+    }
+}
+
 /// The name of a change as a fixed word: a status that somebody else wrote must not make series of its own.
 fn name(orchestration: &Orchestration) -> Option<&'static str> {
-    [ROLL, SCALE].into_iter().find(|name| *name == orchestration.name)
+    CHANGES.into_iter().find(|name| *name == orchestration.name)
 }
 
 /// The change that was under way before and is not any more.

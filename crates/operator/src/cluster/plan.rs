@@ -80,10 +80,19 @@ pub(super) struct Undertaking {
 }
 
 /// Names of changes, as the status shows them.
-pub(super) const ROLL: &str = "RollingUpdate";
-pub(super) const SCALE: &str = "Scale";
-pub(super) const MERGE: &str = "MergeShards";
-pub(super) const RECOVERY: &str = "Recovery";
+const ROLL: &str = "RollingUpdate";
+const SCALE: &str = "Scale";
+const MERGE: &str = "MergeShards";
+const RECOVERY: &str = "Recovery";
+
+/// All of them.
+pub(super) const CHANGES: [&str; 4] = [ROLL, SCALE, MERGE, RECOVERY];
+
+/// Whether slots are on their way.
+pub(super) fn is_moving_slots(status: &ValkeyClusterStatus) -> bool {
+    let progress = status.orchestration.as_ref().and_then(|known| known.phase.as_deref());
+    progress.is_some_and(|progress| progress.ends_with(SLOTS_LEFT))
+}
 
 /// Whether slots move in a change of this name.
 pub(super) fn moves_slots(name: &str) -> bool {
@@ -243,8 +252,7 @@ fn begin_moves(
     for (node, words) in moves.failures {
         plan.deeds.push(Deed::warning("MigrationFailed", words).about(&node));
     }
-    let before = status.orchestration.as_ref().and_then(|known| known.phase.as_deref());
-    let was_moving = before.is_some_and(|progress| progress.ends_with(SLOTS_LEFT));
+    let was_moving = is_moving_slots(status);
     for command in &moves.commands {
         // Every pass carries on with slots that move one by one, and only the first is worth a word.
         let goes_on = matches!(command.order, Order::Carry(_));

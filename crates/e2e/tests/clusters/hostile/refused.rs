@@ -172,6 +172,7 @@ fn pods() -> Vec<Refused> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn users() -> Vec<Refused> {
     let app = |fields: Value| {
         let mut user = json!({"name": "app"});

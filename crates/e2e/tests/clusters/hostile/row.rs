@@ -70,6 +70,7 @@ pub(super) fn user(
 }
 
 /// Directives that are not used.
+#[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
 pub(super) fn directive(
     what: &'static str,
     config: Value,

@@ -190,7 +190,7 @@ impl<'a> Subject<'a> {
             "{}: {}: told after {noticed:.1?}, healed after {:.1?}",
             self.name,
             row.what,
-            begun.elapsed() - noticed
+            begun.elapsed().saturating_sub(noticed)
         );
         told.and(after).and(served).and(healed).and(last).and(self.serves().await)
     }

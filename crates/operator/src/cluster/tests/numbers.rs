@@ -13,9 +13,10 @@ use valkey::client::FailoverMode;
 use valkey::cluster::{Direction, MigrationState, SlotMigration};
 
 use super::super::act::Outcome;
-use super::super::command::Order;
+use super::super::command::{Order, Route};
 use super::super::numbers::numbers;
 use super::super::observe::Observed;
+use super::super::plan::Deed;
 use super::super::server::ServerView;
 use super::super::status::Seen;
 use super::super::topology::Topology;
@@ -88,6 +89,29 @@ fn orders_that_were_obeyed_are_told_apart() {
 }
 
 #[test]
+fn slots_that_are_carried_one_by_one_begin_once_and_fail_each_time() {
+    let mut world = World::settled(&spec(1, 0));
+    let observed = world.observe();
+    let route = Route { ranges: vec![SlotRange::ALL], to: (0, 0), others: Vec::new() };
+    let outcome = Outcome {
+        obeyed: vec![Order::Carry(route)],
+        deeds: vec![Deed::warning("MigrationFailed", "busy"), Deed::normal("MovingSlots", "on the way")],
+        ..Outcome::default()
+    };
+    let still = world.status();
+    let mut moving = still.clone();
+    moving.orchestration = Some(Orchestration {
+        name: "Scale".to_owned(),
+        phase: Some("12 slots are still to be moved".to_owned()),
+        ..Orchestration::default()
+    });
+    for (before, started) in [(&still, 1), (&moving, 0)] {
+        let told = told(&mut world, &observed, &outcome, before, &moving);
+        assert_eq!((told.migrations_started, told.migrations_failed_now), (started, 1));
+    }
+}
+
+#[test]
 fn a_failed_move_is_named_once_and_a_fallback_is_counted() {
     let mut world = World::settled(&spec(2, 0));
     let mut observed = world.observe();
@@ -134,11 +158,13 @@ fn a_change_runs_and_ends() {
     let mut world = World::settled(&spec(1, 0));
     let observed = world.observe();
     let (roll, scale) = ("RollingUpdate", "Scale");
+    let ten = Duration::from_secs(10);
     for (before, after, running, ended) in [
         (None, Some((roll, 100)), Some(roll), None),
         (Some((roll, 40)), Some((roll, 40)), Some(roll), None),
         (Some((roll, 40)), None, None, Some((roll, Duration::from_mins(1)))),
         (Some((scale, 99)), Some((roll, 100)), Some(roll), Some((scale, Duration::from_secs(1)))),
+        (Some(("Recovery", 90)), Some(("MergeShards", 100)), Some("MergeShards"), Some(("Recovery", ten))),
         // A clock that was set back.
         (Some((scale, 101)), None, None, Some((scale, Duration::ZERO))),
         (Some(("somebody's", 1)), Some(("else's", 1)), None, None),
