@@ -3,9 +3,13 @@
 use serde_json::{Value, json};
 
 use super::row::{Refused, refused};
+use super::with;
 
 pub(super) fn rows() -> Vec<Refused> {
-    [numbers(), types(), directives(), pods(), users(), placement()].into_iter().flatten().collect()
+    [numbers(), types(), directives(), pods(), users(), permissions(), placement()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn numbers() -> Vec<Refused> {
@@ -172,20 +176,16 @@ fn pods() -> Vec<Refused> {
     ]
 }
 
-#[expect(clippy::too_many_lines, reason = "a table")]
+/// One user called `app` with these fields.
+fn app(fields: &Value) -> Value {
+    json!({"users": [with(json!({"name": "app"}), fields)]})
+}
+
 fn users() -> Vec<Refused> {
-    let app = |fields: Value| {
-        let mut user = json!({"name": "app"});
-        for (key, value) in fields.as_object().expect("should be fields") {
-            user[key] = value.clone();
-        }
-        json!({"users": [user]})
-    };
-    let may = |permissions: &str| app(json!({"permissions": permissions}));
     vec![
         refused(
             "a system user",
-            app(json!({"name": "_operator"})),
+            app(&json!({"name": "_operator"})),
             &["users[0].name", "reserved for system users"],
         ),
         refused(
@@ -193,17 +193,43 @@ fn users() -> Vec<Refused> {
             json!({"users": [{"name": "a"}, {"name": "a"}]}),
             &["spec.users[1]", "Duplicate"],
         ),
-        refused("a user without a name", app(json!({"name": ""})), &["users[0].name"]),
+        refused("a user without a name", app(&json!({"name": ""})), &["users[0].name"]),
         refused(
             "a name of two words",
-            app(json!({"name": "a b"})),
+            app(&json!({"name": "a b"})),
             &["users[0].name", "cannot contain spaces"],
         ),
         refused(
             "another user in a name",
-            app(json!({"name": "a\nuser b on nopass"})),
+            app(&json!({"name": "a\nuser b on nopass"})),
             &["users[0].name", "cannot contain spaces"],
         ),
+        refused(
+            "any password and one of a Secret",
+            app(&json!({"nopass": true, "passwordSecret": {"name": "x"}})),
+            &["nopass and passwordSecret exclude each other"],
+        ),
+        refused(
+            "a password instead of a Secret",
+            app(&json!({"passwordSecret": "x"})),
+            &["users[0].passwordSecret"],
+        ),
+        refused(
+            "a name that no Secret has",
+            app(&json!({"passwordSecret": {"name": "a,metadata.name!=b"}})),
+            &["users[0].passwordSecret.name"],
+        ),
+        refused(
+            "a key that no Secret has",
+            app(&json!({"passwordSecret": {"keys": ["../app"]}})),
+            &["users[0].passwordSecret.keys[0]"],
+        ),
+    ]
+}
+
+fn permissions() -> Vec<Refused> {
+    let may = |permissions: &str| app(&json!({"permissions": permissions}));
+    vec![
         refused(
             "a password in clear",
             may("+@all >plainpassword"),
@@ -227,38 +253,18 @@ fn users() -> Vec<Refused> {
         ),
         refused(
             "a sign before a command",
-            app(json!({"commands": {"allow": ["+get"]}})),
+            app(&json!({"commands": {"allow": ["+get"]}})),
             &["commands.allow", "without +"],
         ),
         refused(
             "a rule as a key",
-            app(json!({"keys": {"readOnly": ["* +@all"]}})),
+            app(&json!({"keys": {"readOnly": ["* +@all"]}})),
             &["keys.readOnly", "write ?"],
         ),
         refused(
             "a line as a channel",
-            app(json!({"channels": {"patterns": ["a\n"]}})),
+            app(&json!({"channels": {"patterns": ["a\n"]}})),
             &["channels.patterns", "write ?"],
-        ),
-        refused(
-            "any password and one of a Secret",
-            app(json!({"nopass": true, "passwordSecret": {"name": "x"}})),
-            &["nopass and passwordSecret exclude each other"],
-        ),
-        refused(
-            "a password instead of a Secret",
-            app(json!({"passwordSecret": "x"})),
-            &["users[0].passwordSecret"],
-        ),
-        refused(
-            "a name that no Secret has",
-            app(json!({"passwordSecret": {"name": "a,metadata.name!=b"}})),
-            &["users[0].passwordSecret.name"],
-        ),
-        refused(
-            "a key that no Secret has",
-            app(json!({"passwordSecret": {"keys": ["../app"]}})),
-            &["users[0].passwordSecret.keys[0]"],
         ),
     ]
 }

@@ -70,14 +70,14 @@ pub(super) fn user(
 }
 
 /// Directives that are not used.
-#[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
 pub(super) fn directive(
     what: &'static str,
     config: Value,
     reason: &'static str,
     says: &'static [&'static str],
 ) -> Reported {
-    let input = Input::Spec(serde_json::json!({"config": config}));
+    let spec: serde_json::Map<_, _> = std::iter::once(("config".to_owned(), config)).collect();
+    let input = Input::Spec(spec.into());
     Reported { what, input, condition: "ConfigurationWarning", reason, says, touches: Touches::Nothing }
 }
 

@@ -183,6 +183,7 @@ impl<'a> Subject<'a> {
         let after = self.lives(row.touches).await.and_then(|after| same(&before, &after));
         let served = self.serves().await;
         let noticed = begun.elapsed();
+        let corrected = Instant::now();
         self.put_back().await;
         let healed = self.heals(row).await;
         let last = self.lives(row.touches).await.and_then(|last| same(&before, &last));
@@ -190,7 +191,7 @@ impl<'a> Subject<'a> {
             "{}: {}: told after {noticed:.1?}, healed after {:.1?}",
             self.name,
             row.what,
-            begun.elapsed().saturating_sub(noticed)
+            corrected.elapsed()
         );
         told.and(after).and(served).and(healed).and(last).and(self.serves().await)
     }

@@ -167,7 +167,7 @@ const PHASES: [(&str, Matter, Came, ClusterPhase, &str, &str); 14] = [
         nothing,
         ClusterPhase::Error,
         "NameCollision",
-        "Service valkey-gamma belongs to somebody else",
+        "Service valkey-gamma belongs to somebody else; remove that object, or give this cluster another name",
     ),
     (
         "a write is refused",
