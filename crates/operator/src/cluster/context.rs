@@ -13,6 +13,7 @@ use kube::runtime::events::Recorder;
 use kube::runtime::reflector::{ObjectRef, Store};
 
 use super::half_moved::HalfMoved;
+use super::patience::Patience;
 use super::promotions::Promotions;
 use super::references::References;
 use super::users::{Canonical, Remembered};
@@ -63,6 +64,7 @@ pub(crate) struct Context {
     pub(super) canonical: Canonical,
     pub(super) passwords: Remembered,
     pub(super) promotions: Promotions,
+    pub(super) patience: Patience,
     pub(super) half_moved: HalfMoved,
     pub(super) call: Caller<Guarded>,
     pub(super) after_command: AfterCommand,
@@ -91,6 +93,7 @@ impl Context {
             canonical: Canonical::default(),
             passwords: Remembered::default(),
             promotions: Promotions::default(),
+            patience: Patience::default(),
             half_moved: HalfMoved::default(),
             call,
             after_command,

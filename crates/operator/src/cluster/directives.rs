@@ -77,7 +77,11 @@ pub(super) fn directives(wanted: &BTreeMap<String, String>, data: Data, tls: boo
     }
     let mut ignored = Vec::new();
     for (name, value) in wanted {
-        if is_owned(name) {
+        // A server that comes back from its volume without what it acknowledged would take its replica's copy down with it.
+        let forgets = data == Data::Kept
+            && name.eq_ignore_ascii_case("appendonly")
+            && !value.trim().eq_ignore_ascii_case("yes");
+        if is_owned(name) || forgets {
             ignored.push(name.clone());
         } else {
             all.insert(name.to_ascii_lowercase(), value.clone());
@@ -147,5 +151,8 @@ mod tests {
     fn data_in_the_pod_is_never_saved_and_data_on_a_volume_always() {
         assert_eq!(with(&[]).all["save"], "");
         assert_eq!(directives(&BTreeMap::new(), Data::Kept, false).all["appendonly"], "yes");
+        let off = BTreeMap::from([("AppendOnly".to_owned(), "no".to_owned())]);
+        let kept = directives(&off, Data::Kept, false);
+        assert_eq!((kept.all["appendonly"].as_str(), kept.ignored), ("yes", vec!["AppendOnly".to_owned()]));
     }
 }

@@ -19,6 +19,7 @@ mod numbers;
 mod observe;
 mod obstacle;
 mod paths;
+mod patience;
 mod plan;
 mod promotions;
 mod references;
@@ -160,7 +161,9 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     if let Some(error) = outcome.error {
         return Err(error).context(ActSnafu { cluster: cluster.name_any() });
     }
-    Ok(next(acted, &plan, &after))
+    let (settles, gets_on) = (plan.settling || acted, before != after);
+    let close = context.patience.looks_closely(&desired.identity.uid, settles, gets_on, Instant::now());
+    Ok(next(acted, close, &plan, &after))
 }
 
 /// The cluster a series is about.
@@ -168,7 +171,10 @@ fn measured(cluster: &ValkeyCluster) -> kit::metrics::Cluster {
     kit::metrics::Cluster { namespace: cluster.namespace().unwrap_or_default(), name: cluster.name_any() }
 }
 
-fn next(acted: bool, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'static str, Action) {
+fn next(acted: bool, close: bool, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'static str, Action) {
+    if !close && (plan.settling || acted) {
+        return ("settling", Action::requeue(LOOK_SOON));
+    }
     if plan.settling {
         return ("settling", Action::requeue(LOOK_AT_ONCE));
     }

@@ -36,7 +36,7 @@ pub(super) struct PodFacts {
     pub(super) address: Option<String>,
     pub(super) ready: bool,
     pub(super) terminating: bool,
-    /// It should have ended some time ago, and its machine has not said that it did.
+    /// A pod of the node should have ended some time ago, and its machine has not said that it did.
     pub(super) overdue: bool,
     /// The zone of its machine.
     pub(super) zone: Option<String>,
@@ -141,7 +141,11 @@ struct Answer {
 
 async fn question(node: &ObservedNode, keys: &Keys, slots_move: bool, context: &Context) -> Answer {
     let server = match node.address() {
-        Some(address) => server::ask(keys, address, slots_move).await,
+        Some(address) => {
+            let namespace = node.node.metadata.namespace.as_deref().unwrap_or_default();
+            let host = names::announced_host(node.name(), namespace);
+            server::ask(keys, address, slots_move).await.if_called(&host)
+        }
         None => ServerView::NotAsked,
     };
     let zone = match machine_of(node, context) {
@@ -208,7 +212,8 @@ fn nodes(
         let (Ok(node), Some(place)) = (&guarded.0, place(guarded.meta().labels.as_ref())) else { continue };
         let name = guarded.name_any();
         let mine: &[Arc<Pod>] = pods.get(&name).map(Vec::as_slice).unwrap_or_default();
-        let pod = mine.first().map(|pod| pod_facts(pod, now));
+        let overdue = mine.iter().any(|pod| is_overdue(pod, now));
+        let pod = mine.first().map(|pod| PodFacts { overdue, ..pod_facts(pod) });
         nodes.insert(
             place,
             ObservedNode {
@@ -257,7 +262,12 @@ fn pods_by_node(desired: &Desired, context: &Context) -> HashMap<String, Vec<Arc
     pods
 }
 
-fn pod_facts(pod: &Pod, now: Timestamp) -> PodFacts {
+/// The moment of deletion is the one by which it should have ended.
+fn is_overdue(pod: &Pod, now: Timestamp) -> bool {
+    pod.meta().deletion_timestamp.as_ref().is_some_and(|ends| now > ends.0 + OVERDUE_AFTER)
+}
+
+fn pod_facts(pod: &Pod) -> PodFacts {
     let status = pod.status.as_ref();
     let ended = status
         .and_then(|status| status.phase.as_deref())
@@ -272,8 +282,7 @@ fn pod_facts(pod: &Pod, now: Timestamp) -> PodFacts {
         address: status.and_then(|status| status.pod_ip.clone()).filter(|_| !ended),
         ready,
         terminating: pod.meta().deletion_timestamp.is_some(),
-        // The moment of deletion is the one by which it should have ended.
-        overdue: pod.meta().deletion_timestamp.as_ref().is_some_and(|ends| now > ends.0 + OVERDUE_AFTER),
+        overdue: false,
         zone: None,
     }
 }

@@ -325,6 +325,12 @@ fn topology_commands(
         plan.settling = observed.nodes.values().any(starts);
         return;
     }
+    let taken_back = if was_formed(status) { Stage::new() } else { formation::take_back(topology) };
+    if !taken_back.is_empty() {
+        plan.stages = vec![taken_back];
+        plan.settling = true;
+        return;
+    }
     let mut healing = heal::Healing::default();
     if was_formed(status) {
         healing = heal::heal(desired, topology, status, in_flight);

@@ -66,6 +66,17 @@ pub(super) enum ServerView {
 }
 
 impl ServerView {
+    /// Only if it is the server that is looked for: addresses are used again, and the wrong one must not be told anything.
+    pub(super) fn if_called(self, host: &str) -> Self {
+        let known = self.facts().and_then(|facts| facts.nodes.myself()?.address.hostname.as_deref());
+        match known {
+            Some(other) if other != host => {
+                Self::Unreachable(format!("the server {other} answers at its address"))
+            }
+            _ => self,
+        }
+    }
+
     pub(super) fn facts(&self) -> Option<&ServerFacts> {
         match self {
             Self::Answering(facts) => Some(facts),

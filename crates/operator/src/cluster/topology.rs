@@ -68,6 +68,12 @@ impl Member<'_> {
         self.facts.open_slots().next().is_some()
     }
 
+    /// It has been a full copy, and is not in the middle of becoming another one: what it has can be served.
+    pub(super) fn has_history(&self) -> bool {
+        let link = self.facts.replication.as_ref().and_then(|replication| replication.primary.as_ref());
+        self.offset() > 0 && !link.is_some_and(|link| link.sync_in_progress)
+    }
+
     /// How much of the history it has.
     pub(super) fn offset(&self) -> u64 {
         let replication = self.facts.replication.as_ref();
@@ -124,7 +130,14 @@ impl<'a> Topology<'a> {
             .iter()
             .map(|(place, node)| (names::announced_host(node.name(), namespace), *place))
             .collect();
-        let identities = identities(&members, &silent, &hosts);
+        // While an older pod of a node is not gone, what ran in it may still run.
+        let lingering: BTreeSet<Place> = observed
+            .nodes
+            .iter()
+            .filter(|(_, node)| node.another_pod_leaves)
+            .map(|(place, _)| *place)
+            .collect();
+        let identities = identities(&members, &silent, &lingering, &hosts);
         let (owned, unowned) = ranges(&owners(&members));
         Self { members, silent, identities, owned, unowned }
     }
@@ -261,6 +274,7 @@ fn claims(node: &Node) -> impl Iterator<Item = usize> {
 fn identities<'a>(
     members: &BTreeMap<Place, Member<'a>>,
     silent: &BTreeSet<Place>,
+    lingering: &BTreeSet<Place>,
     hosts: &HashMap<String, Place>,
 ) -> HashMap<&'a str, Whose> {
     let mut identities: HashMap<&'a str, Whose> = HashMap::new();
@@ -271,6 +285,7 @@ fn identities<'a>(
             }
             let place = node.address.hostname.as_ref().and_then(|host| hosts.get(host)).copied();
             let whose = match place {
+                Some(place) if lingering.contains(&place) => Whose::Silent(place),
                 Some(place) if members.contains_key(&place) => Whose::Former(place),
                 Some(place) if silent.contains(&place) => Whose::Silent(place),
                 _ => Whose::Unknown,

@@ -79,7 +79,7 @@ fn guests() -> Vec<Reported> {
         stopped(
             "arguments the exporter does not know",
             exporter(json!({"args": ["--no-such-flag"]})),
-            &["metrics-exporter", "no-such-flag"],
+            &["metrics-exporter", "exit code 2"],
         ),
         stopped(
             "an exporter that is not there",

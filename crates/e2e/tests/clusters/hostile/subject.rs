@@ -23,8 +23,8 @@ const PASSWORD: &str = "good-1";
 const KEY: (&str, &str) = ("written", "before anything happened");
 /// How long something may take to be told, or to heal, on a busy machine.
 pub(super) const IN_TIME: Duration = Duration::from_secs(45);
-/// Users that come and go by themselves: the one the operator asks about rules with, and the one that names the file.
-const PASSING: [&str; 2] = [SCRATCH_USER, REVISION_USER];
+/// Users that come and go with what is asked for, without a word of their own: the mark of the users file, and the exporter's.
+const PASSING: [&str; 3] = [SCRATCH_USER, REVISION_USER, "_exporter"];
 
 /// What went wrong, all of it: a table is most useful as a whole.
 #[derive(Default)]

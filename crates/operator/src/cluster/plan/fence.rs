@@ -9,7 +9,7 @@ use valkey::client::FailoverMode;
 use valkey::cluster::Flag;
 
 use super::super::command::{Command, Order, Stage};
-use super::super::observe::{Observed, ObservedNode};
+use super::super::observe::{Observed, ObservedNode, PodFacts};
 use super::super::obstacle::stuck;
 use super::super::server::ServerView;
 use super::super::topology::{Member, Topology, Whose};
@@ -102,27 +102,17 @@ fn address_of<'a>(topology: &'a Topology<'_>, id: &str) -> Option<&'a str> {
 }
 
 fn fate(desired: &Desired, node: &ObservedNode, known_at: Option<&str>) -> Fate {
-    if desired.dead_nodes.contains(node.name()) {
-        return Fate::Dead;
-    }
     let Some(pod) = &node.pod else { return without_its_pod(desired, node) };
     if pod.terminating || node.another_pod_leaves {
-        if !pod.overdue {
-            return Fate::Undecided;
-        }
-        return Fate::NotConfirmed(format!(
-            "pod {} was told to end and its machine does not confirm it: make sure that the machine is off, then \
-             annotate the cluster with {}={}",
-            pod.name,
-            keys::DEAD_NODES,
-            node.name()
-        ));
+        return unconfirmed(desired, node, pod);
     }
     match (&pod.address, known_at) {
         (Some(address), Some(known_at)) if address == known_at => {}
         _ => return without_its_pod(desired, node),
     }
     match node.server {
+        // Its own machine finds it well: it is we who are cut off, and with us those who miss it.
+        _ if pod.ready => Fate::Undecided,
         ServerView::Unreachable(_) => Fate::MayLive(Step::FencePod {
             node: node.name().to_owned(),
             pod: pod.name.clone(),
@@ -132,6 +122,24 @@ fn fate(desired: &Desired, node: &ObservedNode, known_at: Option<&str>) -> Fate 
         // One that reads its data, or does not know us, lives.
         _ => Fate::Undecided,
     }
+}
+
+/// A pod was told to end. Only here the user's word counts: one that was given long ago must not be about a server that
+/// lives now.
+fn unconfirmed(desired: &Desired, node: &ObservedNode, pod: &PodFacts) -> Fate {
+    if !pod.overdue {
+        return Fate::Undecided;
+    }
+    if desired.dead_nodes.contains(node.name()) {
+        return Fate::Dead;
+    }
+    Fate::NotConfirmed(format!(
+        "a pod of {} was told to end and its machine does not confirm it: make sure that the machine is off, then \
+         annotate the cluster with {}={}",
+        node.name(),
+        keys::DEAD_NODES,
+        node.name()
+    ))
 }
 
 /// Data in a pod is gone with it. Data on a volume comes back with the next pod, unless that one cannot start.

@@ -1,5 +1,6 @@
 //! Making a cluster out of servers that know nothing, and taking in those that come later.
 
+use valkey::client::FailoverMode;
 use valkey::slots;
 
 use super::super::command::{Command, Order, Stage};
@@ -32,6 +33,26 @@ pub(super) fn form(desired: &Desired, topology: &Topology<'_>) -> Vec<Stage> {
         claims.push(Command { at: first.place, order: Order::AddSlots(missing) });
     }
     [epochs, claims, introduce(topology)].into_iter().filter(|stage| !stage.is_empty()).collect()
+}
+
+/// A server that died while the cluster was being made, and came back as somebody else, left slots to a name nobody has.
+/// There is nothing to lose yet: the name is struck out, and its slots are given again.
+pub(super) fn take_back(topology: &Topology<'_>) -> Stage {
+    let mut stage = Stage::new();
+    for id in topology.owning_ids() {
+        if !matches!(topology.identities.get(id), Some(Whose::Former(_))) {
+            continue;
+        }
+        for member in topology.members.values().filter(|member| member.knows(id)) {
+            let order = if member.follows() == Some(id) {
+                Order::Failover(FailoverMode::Takeover)
+            } else {
+                Order::Forget(id.to_owned())
+            };
+            stage.push(Command { at: member.place, order });
+        }
+    }
+    stage
 }
 
 /// Newcomers in a running cluster begin with an epoch of their own, above all others: claims of nodes long gone cannot

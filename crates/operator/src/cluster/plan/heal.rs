@@ -49,17 +49,33 @@ pub(super) fn heal(
     let mut promotions = Stage::new();
     let mut struck_out = Stage::new();
     for (shard, dead) in orphaned(topology) {
+        let followers = topology.members.values().filter(|member| member.follows() == Some(dead)).count();
+        let silent = topology.silent.iter().any(|place| place.0 == shard);
         match best_follower(topology, dead) {
             // One order at a time: a second one would only disturb the first.
-            Some(_) if in_flight.contains(&shard) => {}
+            _ if in_flight.contains(&shard) => {}
             // Nobody votes on these: two that take over at once would claim the same epoch.
             Some(_) if !can_vote(topology) && !promotions.is_empty() => {}
-            Some(best) => {
-                let mode = if can_vote(topology) { FailoverMode::Force } else { FailoverMode::Takeover };
-                promotions.push(Command { at: best.place, order: Order::Failover(mode) });
-                healing.promotions.insert(shard);
-                let note = format!("the primary of shard {shard} is gone; {} takes over", best.name);
-                healing.deeds.push(Deed::warning("PrimaryLost", note).about(best.name));
+            // Somebody who does not answer just now may have more. The servers' own election knows.
+            Some(_) if silent && can_vote(topology) => {}
+            Some(best) => promote(topology, best, shard, &mut promotions, &mut healing),
+            None if followers > 0 && desired.data == Data::Kept && !desired.data_loss_accepted => {
+                healing.waits.push(format!(
+                    "no replica of shard {shard} ever was a full copy; annotate the cluster with {}=true to go on",
+                    keys::ACCEPT_DATA_LOSS
+                ));
+            }
+            None if followers > 0 && silent => {}
+            // What they follow is dead and they have nothing of it: whoever serves, serves without its keys.
+            None if followers > 0 => {
+                let first = topology.members.values().find(|member| member.follows() == Some(dead));
+                let note = format!(
+                    "no replica of shard {shard} was a full copy: its slots are served without their keys"
+                );
+                healing.deeds.push(Deed::warning("DataLost", note));
+                if let Some(first) = first {
+                    promote(topology, first, shard, &mut promotions, &mut healing);
+                }
             }
             None => give_up(desired, topology, shard, dead, &mut struck_out, &mut healing),
         }
@@ -69,10 +85,26 @@ pub(super) fn heal(
     healing
 }
 
-/// Of those who follow an identity, the one with most of its history.
+fn promote(
+    topology: &Topology<'_>,
+    best: &Member<'_>,
+    shard: u32,
+    promotions: &mut Stage,
+    healing: &mut Healing,
+) {
+    let mode = if can_vote(topology) { FailoverMode::Force } else { FailoverMode::Takeover };
+    promotions.push(Command { at: best.place, order: Order::Failover(mode) });
+    healing.promotions.insert(shard);
+    let note = format!("the primary of shard {shard} is gone; {} takes over", best.name);
+    healing.deeds.push(Deed::warning("PrimaryLost", note).about(best.name));
+}
+
+/// Of those who follow an identity and have been a full copy of it, the one with most of its history.
 pub(super) fn best_follower<'a, 'b>(topology: &'b Topology<'a>, id: &str) -> Option<&'b Member<'a>> {
     let followers = topology.members.values().filter(|member| member.follows() == Some(id));
-    followers.max_by_key(|member| (member.offset(), std::cmp::Reverse(member.place)))
+    followers
+        .filter(|member| member.has_history())
+        .max_by_key(|member| (member.offset(), std::cmp::Reverse(member.place)))
 }
 
 /// Whether a majority of those who own slots answers: only then can an election be won.

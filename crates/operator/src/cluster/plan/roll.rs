@@ -74,10 +74,13 @@ pub(super) fn roll(health: &Health<'_>, in_flight: &BTreeSet<u32>, data_loss_acc
     roll.outdated = outdated.values().map(|node| node.name().to_owned()).collect();
     // A pod that cannot start holds nothing anybody could lose: another template may only help it. A primary that serves
     // beside a container that does not is no such pod.
-    let serves =
-        |place: Place| health.topology.primary(place.0).is_some_and(|primary| primary.place == place);
+    // A server that answers may be the last copy, unless a primary answers beside it.
+    let can_be_spared = |place: Place| match health.topology.primary(place.0) {
+        Some(primary) => primary.place != place,
+        None => !health.topology.members.contains_key(&place),
+    };
     for (place, node) in outdated.iter().filter(|(_, node)| obstacle::stuck(node).is_some()) {
-        if !serves(*place) {
+        if can_be_spared(*place) {
             begin(*place, node, &mut roll);
         }
     }

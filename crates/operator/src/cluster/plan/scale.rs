@@ -35,7 +35,7 @@ pub(super) fn scale(health: &Health<'_>, under_way: bool, in_flight: &BTreeSet<u
     }
     let Some(owners) = owners(health) else {
         scale.needed = true;
-        "waiting for the new nodes".clone_into(&mut scale.progress);
+        "waiting until every shard is whole".clone_into(&mut scale.progress);
         return scale;
     };
     let leaving_shard_owns = owners.iter().any(|owner| !owner.keep && !owner.ranges.is_empty());
@@ -85,7 +85,8 @@ fn owners(health: &Health<'_>) -> Option<Vec<Owner>> {
                 ranges: health.topology.slots_of(leader.id()).to_vec(),
                 keep,
             }),
-            _ if keep => return None,
+            // Slots of a shard that leaves may belong to somebody who does not answer just now: nothing leaves before they moved.
+            _ if keep || health.topology.is_owned_by_absent(shard) => return None,
             _ => {}
         }
     }
@@ -133,7 +134,8 @@ fn remove(health: &Health<'_>, place: Place, in_flight: &BTreeSet<u32>, scale: &
     let staying_are_well = shard >= health.desired.shards
         || (0..=health.desired.replicas).all(|index| health.is_well((shard, index)));
     let open = health.topology.members.get(&place).is_some_and(Member::has_open_slots);
-    if owns || open || !staying_are_well {
+    // Where the owner of the slots is silent, every other node may be the last copy.
+    if owns || open || !staying_are_well || health.topology.is_owned_by_absent(shard) {
         return;
     }
     let meta = &node.node.metadata;

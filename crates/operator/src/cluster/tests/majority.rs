@@ -34,6 +34,7 @@ impl Scene {
         for place in places {
             let node = self.observed.nodes.get_mut(place).expect("should be there");
             node.server = ServerView::Unreachable("no answer".to_owned());
+            node.pod.as_mut().expect("should have a pod").ready = false;
         }
         let ids: Vec<String> = places.iter().map(|place| self.world.server(*place).id.clone()).collect();
         for node in self.observed.nodes.values_mut() {
@@ -146,4 +147,75 @@ fn a_server_that_reads_its_data_is_left_alone() {
     }
     let plan = scene.plan();
     assert_eq!((takeovers(&plan), next(&plan)), (vec![], None));
+}
+
+/// Its own machine finds it well: it is the operator, and those on its side, who are cut off.
+#[test]
+fn a_silent_server_that_its_machine_calls_ready_is_left_alone() {
+    let mut scene = Scene::of(VOLATILE).silence(&[(0, 0), (1, 0)], true);
+    for place in [(0, 0), (1, 0)] {
+        let node = scene.observed.nodes.get_mut(&place).expect("should be there");
+        node.pod.as_mut().expect("should have a pod").ready = true;
+    }
+    let plan = scene.plan();
+    assert_eq!((takeovers(&plan), next(&plan)), (vec![], None));
+}
+
+/// A word that was given once must not be about a server that lives now.
+#[test]
+fn an_old_word_of_the_user_does_not_count_for_a_pod_that_stays() {
+    let mut scene = Scene::of(VOLATILE).silence(&[(0, 0), (1, 0)], true);
+    let names = [(0, 0), (1, 0)].map(|place| scene.observed.nodes[&place].name().to_owned());
+    let word = (api::keys::DEAD_NODES.to_owned(), names.join(","));
+    scene.world.cluster.metadata.annotations = Some([word].into());
+    let plan = scene.plan();
+    assert_eq!(takeovers(&plan), []);
+    assert!(next(&plan).is_some_and(|step| step.contains("is dead")), "its pod is ended first");
+}
+
+/// A Deployment makes a new pod before the old one is gone: the new server is no proof that the old one is dead.
+#[test]
+fn nobody_takes_over_while_an_older_pod_of_the_primary_is_not_gone() {
+    let mut world = World::settled(VOLATILE);
+    world.lose((0, 0));
+    let mut observed = world.observe();
+    while observed.nodes[&(0, 0)].server.facts().is_none() {
+        world.tick();
+        observed = world.observe();
+    }
+    let promoted =
+        |plan: &Plan| plan.stages.iter().flatten().any(|command| matches!(command.order, Order::Failover(_)));
+    let plan = |world: &World, observed: &Observed| {
+        Scene { world: world.clone(), observed: observed.clone() }.plan()
+    };
+    assert!(promoted(&plan(&world, &observed)), "its pod is gone");
+    observed.nodes.get_mut(&(0, 0)).expect("should be there").another_pod_leaves = true;
+    assert!(!promoted(&plan(&world, &observed)), "its older pod is not");
+}
+
+/// Nothing of a shard that leaves is removed while somebody silent owns its slots.
+#[test]
+fn a_leaving_shard_keeps_its_nodes_while_its_primary_is_silent() {
+    let mut scene = Scene::of(VOLATILE).silence(&[(2, 0)], true);
+    scene.world.cluster.spec.shards = 2;
+    let mut status = scene.world.status();
+    for _ in 0..3 {
+        let plan = scene.plan_after(&status);
+        assert_eq!((next(&plan), &plan.step), (None, &None), "{plan:?}");
+        status.orchestration = plan.undertaking.map(|undertaking| api::cluster::Orchestration {
+            name: undertaking.name.to_owned(),
+            step: undertaking.next,
+            ..Default::default()
+        });
+    }
+}
+
+/// A server that answers at the address of another one is not that one.
+#[test]
+fn a_stranger_at_the_address_of_a_node_is_not_taken_for_it() {
+    let scene = Scene::of(VOLATILE);
+    let node = &scene.observed.nodes[&(0, 0)];
+    let host = api::names::announced_host(node.name(), NAMESPACE);
+    assert!(node.server.clone().if_called(&host).facts().is_some());
+    assert!(node.server.clone().if_called("valkey-other.team.svc").facts().is_none());
 }

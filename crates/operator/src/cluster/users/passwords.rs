@@ -111,7 +111,11 @@ pub(in super::super) fn choose(
     before: &Passwords,
     mut fresh: impl FnMut() -> SecretString,
 ) -> Passwords {
-    let noted = stored.and_then(rotation_of).or_else(|| before.rotation.clone());
+    // From where the passwords come: a cache that is behind must not be called rotated by what is remembered.
+    let noted = match stored {
+        Some(stored) => rotation_of(stored),
+        None => before.rotation.clone(),
+    };
     let is_first = stored.is_none() && before.users.is_empty();
     let users = system_users(desired)
         .map(|user| (user, of_user(user, stored, before.users.get(&user), &mut fresh)))
