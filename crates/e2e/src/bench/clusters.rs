@@ -38,7 +38,7 @@ pub async fn start(world: &World, name: &str, shards: u32, replicas: u32) -> Sta
 }
 
 /// When the container of the server was started.
-fn ran_since(pod: &Pod) -> Option<Timestamp> {
+pub fn ran_since(pod: &Pod) -> Option<Timestamp> {
     let containers = pod.status.as_ref()?.container_statuses.as_ref()?;
     let server = containers.iter().find(|container| container.name == SERVER)?;
     Some(server.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0)
