@@ -111,8 +111,13 @@ fn fate(desired: &Desired, node: &ObservedNode, known_at: Option<&str>) -> Fate 
         _ => return without_its_pod(desired, node),
     }
     match node.server {
-        // Its own machine finds it well: it is we who are cut off, and with us those who miss it.
-        _ if pod.ready => Fate::Undecided,
+        // Its own machine finds it well: it may be we who are cut off, and with us those who miss it.
+        ServerView::Unreachable(_) if pod.ready => Fate::NotConfirmed(format!(
+            "the server of {} is silent to everybody who can be asked, and its machine calls its pod {} ready: if the \
+             server hangs, delete the pod",
+            node.name(),
+            pod.name
+        )),
         ServerView::Unreachable(_) => Fate::MayLive(Step::FencePod {
             node: node.name().to_owned(),
             pod: pod.name.clone(),

@@ -159,6 +159,8 @@ fn a_silent_server_that_its_machine_calls_ready_is_left_alone() {
     }
     let plan = scene.plan();
     assert_eq!((takeovers(&plan), next(&plan)), (vec![], None));
+    assert_eq!(plan.waits.len(), 2);
+    assert!(plan.waits[0].contains("if the server hangs, delete the pod"), "{:?}", plan.waits);
 }
 
 /// A word that was given once must not be about a server that lives now.
