@@ -63,10 +63,8 @@ impl Change {
     pub async fn make(self, world: &World, cluster: &str) {
         match self {
             Self::Restart => {
-                let when = jiff::Timestamp::now().to_string();
-                let restart = json!({"metadata": {"annotations": {api::keys::RESTARTED_AT: when}}});
                 let before = uids(world, cluster).await;
-                world.patch::<ValkeyCluster>(cluster, restart).await;
+                ask_for_restart(world, cluster).await;
                 replaced(world, cluster, &before).await;
             }
             Self::Directive => {
@@ -104,6 +102,13 @@ pub async fn unnoticed(world: &World, cluster: &str, change: Change) -> Duration
     let gap = verdict.report.noticed();
     assert!(gap <= NOTICED, "{change}: a shard took no write for {gap:?}\n{verdict}");
     took
+}
+
+/// Asks for a restart of every pod, as `kubectl rollout restart` does it.
+pub async fn ask_for_restart(world: &World, cluster: &str) {
+    let when = jiff::Timestamp::now().to_string();
+    let restart = json!({"metadata": {"annotations": {api::keys::RESTARTED_AT: when}}});
+    world.patch::<ValkeyCluster>(cluster, restart).await;
 }
 
 async fn pods(world: &World, cluster: &str) -> Vec<Pod> {

@@ -41,11 +41,7 @@ impl Chapter {
             }
             Self::ScaleOut => world.change_cluster(name, json!({"shards": 3})).await,
             Self::ScaleIn => world.change_cluster(name, json!({"shards": 2})).await,
-            Self::Roll => {
-                let when = jiff::Timestamp::now().to_string();
-                let restart = json!({"metadata": {"annotations": {api::keys::RESTARTED_AT: when}}});
-                world.patch::<ValkeyCluster>(name, restart).await;
-            }
+            Self::Roll => crate::changes::ask_for_restart(world, name).await,
         }
     }
 }
@@ -65,22 +61,22 @@ pub async fn prepare(world: &World, name: &str, chapter: Chapter) {
     operator.stop().await;
 }
 
-/// Lets a fault befall the primaries of the first shards at once, under the witness, and waits until the cluster is whole.
-pub async fn befalls_primaries(world: &World, name: &str, fault: Fault, count: usize) -> (Verdict, Duration) {
-    let mut victims = Vec::new();
-    for shard in world.cluster_status(name).await.shard_details.into_iter().take(count) {
-        victims.push(world.cluster_server(name, &shard.primary.expect("should have a primary")).await);
-    }
-    let pods: Vec<_> = victims.iter().map(|victim| victim.pod.clone()).collect();
+/// Lets a fault befall some servers at once, under the witness, and waits until the cluster is whole.
+pub async fn befalls(world: &World, name: &str, fault: Fault, victims: &[Server]) -> (Verdict, Duration) {
     let work = Box::pin(async {
-        fault.begin(world, &pods).await.mend(world).await;
-        for victim in &victims {
+        fault.begin(world, &pods(victims)).await.mend(world).await;
+        for victim in victims {
             started_again(world, victim).await;
         }
     });
     let (verdict, took) = world.under_witness(name, work).await;
-    eprintln!("{fault} of {count}: whole again after {took:?}\n{verdict}");
+    eprintln!("{fault} of {}: whole again after {took:?}\n{verdict}", victims.len());
     (verdict, took)
+}
+
+/// The pods of servers.
+pub fn pods(servers: &[Server]) -> Vec<Pod> {
+    servers.iter().map(|server| server.pod.clone()).collect()
 }
 
 /// Another process serves the node: its pod is another one, or its container was started again.

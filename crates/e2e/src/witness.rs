@@ -149,7 +149,7 @@ pub struct Witness {
     began: Instant,
     shards: Vec<Arc<Shard>>,
     writers: Vec<JoinHandle<Vec<KeyRecord>>>,
-    stall: JoinHandle<Duration>,
+    stalls: JoinHandle<Vec<Gap>>,
     router: Arc<Router>,
     stop: CancellationToken,
     _guard: DropGuard,
@@ -212,13 +212,13 @@ impl Witness {
             let began = Instant::now();
             let router = Arc::new(router);
             let (shards, writers) = writer::start(&plan, &router, &run_name(&plan), began, &stopping);
-            let stall = tokio::spawn(stall::longest(stopping));
-            Ok((began, shards, writers, stall, router))
+            let stalls = tokio::spawn(stall::stretches(began, stopping));
+            Ok((began, shards, writers, stalls, router))
         };
-        let (began, shards, writers, stall, router) = thread.run(first_steps).await?;
+        let (began, shards, writers, stalls, router) = thread.run(first_steps).await?;
         let guard = stop.clone().drop_guard();
         let witness =
-            Self { settings, began, shards, writers, stall, router, stop, _guard: guard, _thread: thread };
+            Self { settings, began, shards, writers, stalls, router, stop, _guard: guard, _thread: thread };
         witness.see_first_writes().await?;
         Ok(witness)
     }
@@ -269,7 +269,7 @@ impl Witness {
             keys.extend(written.expect("a writer of the witness should not fail"));
         }
         Report {
-            longest_stall: self.stall.await.expect("a clock of the witness should not fail"),
+            stalls: self.stalls.await.expect("a clock of the witness should not fail"),
             shards: self.shards.iter().map(|shard| shard.report(ended)).collect(),
             duration: ended - self.began,
             rate: self.settings.rate,

@@ -11,8 +11,10 @@ mod hooks;
 mod node;
 mod objects;
 mod overlay;
+mod pass;
 pub mod rbac;
 mod settings;
+mod violation;
 mod watch;
 
 pub use app::{Error, run};

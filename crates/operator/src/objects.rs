@@ -1,6 +1,7 @@
 //! Objects that the operator owns, whoever of its controllers does: how they should be, how they differ from what is
 //! there, and how that difference is written without taking anything from somebody else.
 
+use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -9,6 +10,9 @@ use kit::apply::Objects;
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+/// Objects of one kind written at the same time.
+const PARALLEL: usize = 8;
 
 /// The kinds of objects the operator makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -107,6 +111,13 @@ pub(crate) enum Write {
 }
 
 impl Write {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Apply { wanted, .. } => wanted.kind,
+            Self::Merge { kind, .. } | Self::RemoveItems { kind, .. } => *kind,
+        }
+    }
+
     /// Whether this changes the file the server starts from.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self, Self::Apply { wanted, .. } if wanted.kind == Kind::ConfigMap)
@@ -169,10 +180,18 @@ pub(crate) fn controlled_by(meta: &ObjectMeta, uid: Option<&str>) -> bool {
 }
 
 /// What came of a write.
-pub(crate) enum Performed {
+enum Performed {
     /// `Kind name`.
     Written(String),
     Taken(Collision),
+}
+
+/// What stopped a list of writes.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// Somebody else has a name that we need.
+    Taken(Collision),
+    Failed(kit::apply::Error),
 }
 
 /// Who writes, and where.
@@ -183,9 +202,40 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Write. Before something is created, whoever has the name is asked for, because the caches hold only objects with
+    /// Write kind after kind, objects of one kind at once, up to the first kind of which one does not work; `written` gets
+    /// what was, as `Kind name`.
+    pub(crate) async fn perform_all(
+        &self,
+        writes: &[Write],
+        is_ours: impl Fn(Kind, &ObjectMeta) -> bool,
+        written: &mut Vec<String>,
+    ) -> Result<(), Stopped> {
+        for alike in writes.chunk_by(|one, next| one.kind() == next.kind()) {
+            let calls: Vec<_> = alike.iter().map(|write| self.perform(write, &is_ours)).collect();
+            // To the end, also if one fails: a call that is given up may still be obeyed, and nobody would know.
+            let performed: Vec<_> = futures::stream::iter(calls).buffered(PARALLEL).collect().await;
+            let mut stopped = None;
+            for performed in performed {
+                match performed {
+                    Ok(Performed::Written(what)) => written.push(what),
+                    Ok(Performed::Taken(collision)) => {
+                        stopped.get_or_insert(Stopped::Taken(collision));
+                    }
+                    Err(error) => {
+                        stopped.get_or_insert(Stopped::Failed(error));
+                    }
+                }
+            }
+            if let Some(stopped) = stopped {
+                return Err(stopped);
+            }
+        }
+        Ok(())
+    }
+
+    /// Before something is created, whoever has the name is asked for, because the caches hold only objects with
     /// our label; it may be our own object, from which somebody took the label.
-    pub(crate) async fn perform(
+    async fn perform(
         &self,
         write: &Write,
         is_ours: impl Fn(Kind, &ObjectMeta) -> bool,

@@ -88,7 +88,8 @@ async fn every_cluster_fault() {
             eprintln!("{what}: {time} of {times}");
             let world = World::open("campaign-cluster").await;
             world.witnessed_cluster("hit", json!({"shards": 3, "replicas": 1})).await;
-            let (verdict, took) = Box::pin(lives::befalls_primaries(&world, "hit", fault, primaries)).await;
+            let victims = &world.primaries("hit").await[..primaries];
+            let (verdict, took) = Box::pin(lives::befalls(&world, "hit", fault, victims)).await;
             row.add(&verdict, took);
             world.close().await;
         }

@@ -89,6 +89,18 @@ impl World {
         found.unwrap_or_else(|| panic!("{node} should have a server"))
     }
 
+    /// The primaries of a cluster, shard by shard.
+    pub async fn primaries(&self, cluster: &str) -> Vec<Server> {
+        let servers = self.cluster_servers(cluster).await;
+        let shards = self.cluster_status(cluster).await.shard_details;
+        let primary = |shard: &api::cluster::ShardStatus| {
+            let primary = shard.primary.as_ref().expect("should have a primary");
+            let server = servers.iter().find(|server| server.node == *primary);
+            server.unwrap_or_else(|| panic!("{primary} should have a server")).clone()
+        };
+        shards.iter().map(primary).collect()
+    }
+
     /// A port of a pod, as it can be reached from here.
     pub async fn reach(&self, pod: &Pod, port: u16) -> Address {
         match &self.target {

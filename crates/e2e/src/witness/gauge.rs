@@ -13,22 +13,40 @@ pub struct Gap {
     pub began: Duration,
 }
 
+impl Gap {
+    /// What is left of it without these stretches, which do not overlap each other.
+    pub(super) fn without(self, stretches: &[Self]) -> Duration {
+        let end = |gap: &Self| gap.began + gap.length;
+        let shared = |other: &Self| {
+            let (from, to) = (self.began.max(other.began), end(&self).min(end(other)));
+            to.saturating_sub(from)
+        };
+        self.length.saturating_sub(stretches.iter().map(shared).sum())
+    }
+}
+
+/// Shorter gaps are not remembered one by one: at any rate worth its name there are too many.
+const LONG: Duration = Duration::from_millis(50);
+
 /// Measures while it goes on.
 #[derive(Debug, Clone)]
 pub(super) struct Gauge {
     start: Instant,
     last: Instant,
     longest: Gap,
+    long: Vec<Gap>,
 }
 
 impl Gauge {
     pub(super) fn new(start: Instant) -> Self {
-        Self { start, last: start, longest: Gap::default() }
+        Self { start, last: start, longest: Gap::default(), long: Vec::new() }
     }
 
     /// A success. Several tasks tell of theirs, so one may come late.
     pub(super) fn success(&mut self, at: Instant) {
-        self.longest = self.longest.max(self.open_gap(at));
+        let gap = self.open_gap(at);
+        self.longest = self.longest.max(gap);
+        self.long.extend((gap.length >= LONG).then_some(gap));
         self.last = self.last.max(at);
     }
 
@@ -40,6 +58,12 @@ impl Gauge {
     /// The longest of all, the one that is still open included.
     pub(super) fn longest(&self, now: Instant) -> Gap {
         self.longest.max(self.open_gap(now))
+    }
+
+    /// Every long one, the one that is still open included.
+    pub(super) fn long(&self, now: Instant) -> Vec<Gap> {
+        let open = self.open_gap(now);
+        self.long.iter().copied().chain((open.length >= LONG).then_some(open)).collect()
     }
 }
 
@@ -62,5 +86,25 @@ mod tests {
         }
         assert_eq!(gauge.longest(at(520)), gap(480, 20));
         assert_eq!(gauge.longest(at(2000)), gap(1490, 510), "from the last success to the end");
+        assert_eq!(gauge.long(at(520)), [gap(480, 20)]);
+        assert_eq!(gauge.long(at(2000)), [gap(480, 20), gap(1490, 510)]);
+    }
+
+    #[test]
+    fn only_what_lies_inside_a_gap_is_taken_off() {
+        let gap = |length, began| Gap {
+            length: Duration::from_millis(length),
+            began: Duration::from_millis(began),
+        };
+        for (stretches, left) in [
+            (vec![], 100),
+            (vec![gap(500, 300)], 100),
+            (vec![gap(50, 150)], 100),
+            (vec![gap(30, 220)], 70),
+            (vec![gap(30, 190), gap(30, 290)], 70),
+            (vec![gap(300, 100)], 0),
+        ] {
+            assert_eq!(gap(100, 200).without(&stretches), Duration::from_millis(left), "{stretches:?}");
+        }
     }
 }

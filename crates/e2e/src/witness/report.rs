@@ -96,6 +96,8 @@ pub struct ShardReport {
     pub tally: Tally,
     /// The longest time without an acknowledged write.
     pub longest_gap: Gap,
+    /// Every time of 50 ms or more without one.
+    pub long_gaps: Vec<Gap>,
 }
 
 /// What a witness saw. Whether everything is still there says [`Report::verify`].
@@ -105,8 +107,8 @@ pub struct Report {
     pub shards: Vec<ShardReport>,
     /// How long it wrote.
     pub duration: Duration,
-    /// How late the witness itself was at worst, because the machine had no time for it.
-    pub longest_stall: Duration,
+    /// When the witness itself was late, because the machine had no time for it.
+    pub stalls: Vec<Gap>,
     /// Writes a second that were asked for.
     pub rate: u32,
     pub(super) attempt_deadline: Duration,
@@ -126,9 +128,17 @@ impl Report {
         self.shards.iter().map(|shard| shard.longest_gap).max().unwrap_or_default()
     }
 
-    /// The longest gap without what the machine itself took: a process that waits for a processor is not the cluster's fault.
+    /// The longest gap, each without the moments inside it in which the witness itself was late: a process that waits
+    /// for a processor is not the cluster's fault.
     pub fn noticed(&self) -> Duration {
-        self.longest_gap().length.saturating_sub(self.longest_stall)
+        let gaps = self.shards.iter().flat_map(|shard| &shard.long_gaps);
+        let noticed = gaps.map(|gap| gap.without(&self.stalls)).max();
+        noticed.unwrap_or(self.longest_gap().length)
+    }
+
+    /// How late the witness itself was at worst.
+    pub fn longest_stall(&self) -> Duration {
+        self.stalls.iter().map(|stall| stall.length).max().unwrap_or_default()
     }
 
     /// Writes a second that were acknowledged.
@@ -184,7 +194,7 @@ impl fmt::Display for Report {
             self.achieved_rate(),
             self.rate,
             gap.began.as_secs_f64(),
-            self.longest_stall.as_millis(),
+            self.longest_stall().as_millis(),
         )?;
         writeln!(f, "redirects: {} MOVED, {} ASK", tally.moved, tally.asked)?;
         writeln!(f, "retries: {}", Counts(&tally.retries))?;

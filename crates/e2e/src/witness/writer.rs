@@ -67,6 +67,7 @@ impl Shard {
             primary: self.primary.clone(),
             tally: self.tally(),
             longest_gap: self.longest_gap(ended),
+            long_gaps: self.seen().gauge.long(ended),
         }
     }
 }

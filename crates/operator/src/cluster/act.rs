@@ -18,7 +18,7 @@ use super::topology::Place;
 use super::users;
 use super::validate::Desired;
 use crate::hooks::AfterCommand;
-use crate::objects::{Collision, Kind, Performed, Writer, controlled_by};
+use crate::objects::{Collision, Kind, Stopped, Writer, controlled_by};
 
 /// Servers spoken to at the same time.
 const PARALLEL: usize = 16;
@@ -53,8 +53,16 @@ pub(super) async fn act(
     context: &Context,
 ) -> Outcome {
     let mut outcome = Outcome::default();
-    if !write_all(desired, plan, context, &mut outcome).await {
-        return outcome;
+    let writer = Writer {
+        client: &context.client,
+        namespace: &desired.identity.namespace,
+        manager: keys::CLUSTER_FIELD_MANAGER,
+    };
+    let ours = |_, meta: &_| controlled_by(meta, Some(&desired.identity.uid));
+    match writer.perform_all(&plan.writes, ours, &mut outcome.written).await {
+        Ok(()) => {}
+        Err(Stopped::Taken(collision)) => return Outcome { collision: Some(collision), ..outcome },
+        Err(Stopped::Failed(error)) => return Outcome { error: Some(error), ..outcome },
     }
     let servers = Servers { observed, keys: server_keys, after_command: &context.after_command };
     change_users(plan, &servers, &mut outcome).await;
@@ -65,13 +73,13 @@ pub(super) async fn act(
         }
     }
     if let Some(step) = &plan.step {
-        take(desired, step, context, &mut outcome).await;
+        take(&writer, step, &mut outcome).await;
     }
     outcome
 }
 
 /// Delete exactly what was looked at.
-async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut Outcome) {
+async fn take(writer: &Writer<'_>, step: &Step, outcome: &mut Outcome) {
     let (kind, name, uid, resource_version) = match step {
         Step::RestartPod { pod, uid, resource_version, .. }
         | Step::FencePod { pod, uid, resource_version, .. } => (Kind::Pod, pod, uid, resource_version),
@@ -81,39 +89,12 @@ async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut O
     };
     tracing::info!(step = %step.describe(), kind = kind.name(), object = %name, "deleting");
     let grace = matches!(step, Step::FencePod { .. }).then_some(FENCED_WITHIN);
-    match writer(desired, context).objects(kind).delete_within(name, uid, resource_version, grace).await {
+    match writer.objects(kind).delete_within(name, uid, resource_version, grace).await {
         Ok(()) => outcome.commands += 1,
         // Somebody else was faster, or it changed: the next pass looks again.
         Err(error) if error.is_not_found() || error.is_conflict() => {}
         Err(error) => outcome.error = Some(error),
     }
-}
-
-fn writer<'a>(desired: &'a Desired, context: &'a Context) -> Writer<'a> {
-    Writer {
-        client: &context.client,
-        namespace: &desired.identity.namespace,
-        manager: keys::CLUSTER_FIELD_MANAGER,
-    }
-}
-
-async fn write_all(desired: &Desired, plan: &Plan, context: &Context, outcome: &mut Outcome) -> bool {
-    let writer = writer(desired, context);
-    for write in &plan.writes {
-        let ours = |_, meta: &_| controlled_by(meta, Some(&desired.identity.uid));
-        match writer.perform(write, ours).await {
-            Ok(Performed::Written(what)) => outcome.written.push(what),
-            Ok(Performed::Taken(collision)) => {
-                outcome.collision = Some(collision);
-                return false;
-            }
-            Err(error) => {
-                outcome.error = Some(error);
-                return false;
-            }
-        }
-    }
-    true
 }
 
 async fn change_users(plan: &Plan, servers: &Servers<'_>, outcome: &mut Outcome) {
@@ -153,7 +134,9 @@ impl Servers<'_> {
             Err(words) => return (place, Err(words)),
         };
         let applied = users::apply(&connection, changes).await;
-        self.after_command.call().await;
+        if applied.is_ok() {
+            self.after_command.call().await;
+        }
         (place, applied.map_err(|error| kit::telemetry::chain(&error)))
     }
 
@@ -189,7 +172,9 @@ impl Servers<'_> {
             Ok(connection) => self.obey(connection, command).await,
             Err(words) => Err(words),
         };
-        self.after_command.call().await;
+        if obeyed.is_ok() {
+            self.after_command.call().await;
+        }
         (command, obeyed)
     }
 

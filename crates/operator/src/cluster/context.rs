@@ -1,5 +1,6 @@
 //! What the cluster controller works with: a client, the caches, and the few things it remembers between passes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use api::{ValkeyCluster, ValkeyNode};
@@ -7,10 +8,10 @@ use k8s_openapi::api::core::v1::{Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kit::backoff::Backoff;
 use kit::metrics::Metrics;
-use kube::Client;
 use kube::core::DeserializeGuard;
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Client, ResourceExt as _};
 
 use super::half_moved::HalfMoved;
 use super::patience::Patience;
@@ -98,5 +99,14 @@ impl Context {
             call,
             after_command,
         })
+    }
+
+    /// Forget what was remembered of clusters that are gone: a uid never comes back.
+    pub(super) fn forget_the_gone(&self) {
+        let there: HashSet<String> =
+            self.caches.clusters.state().iter().filter_map(|one| one.uid()).collect();
+        self.passwords.retain(&there);
+        self.patience.retain(&there);
+        self.half_moved.retain(&there);
     }
 }

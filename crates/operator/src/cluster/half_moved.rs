@@ -1,6 +1,6 @@
 //! Since when slots are half moved. Somebody may be moving them just now; who leaves one open for long has given up.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,11 @@ impl HalfMoved {
         }
         let old = seen.iter().filter(|(_, since)| now.duration_since(**since) >= GIVEN_UP_AFTER);
         old.map(|(slot, _)| *slot).collect()
+    }
+
+    /// Only these clusters are still there.
+    pub(super) fn retain(&self, there: &HashSet<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|uid, _| there.contains(uid));
     }
 }
 

@@ -45,12 +45,14 @@ use kube::runtime::controller::Action;
 use kube::runtime::events::Event;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
-use snafu::{ResultExt as _, Snafu};
+use snafu::ResultExt as _;
 
 use context::Guarded;
 pub(crate) use context::{Caches, Context};
 use topology::Topology;
 pub(crate) use watches::control;
+
+use crate::pass::{self, ActSnafu, Error, Report};
 
 /// How often a cluster that is well is looked at: its nodes tell of most changes earlier.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -58,37 +60,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 const LOOK_SOON: Duration = Duration::from_secs(2);
 /// How often servers that settle things among themselves are looked at.
 const LOOK_AT_ONCE: Duration = Duration::from_millis(150);
-/// Longest time one event may take: it is told, not negotiated.
-const PUBLISH_WITHIN: Duration = Duration::from_secs(5);
 /// Name of this controller in metrics.
 pub(crate) const KIND: &str = "ValkeyCluster";
-
-/// Why a pass failed.
-#[derive(Debug, Snafu)]
-pub(crate) enum Error {
-    #[snafu(display("failed to bring the objects of {cluster} in line"))]
-    Act { cluster: String, source: kit::apply::Error },
-    #[snafu(display("failed to write what was seen of {cluster}"))]
-    WriteStatus { cluster: String, source: kit::apply::Error },
-}
-
-impl Error {
-    fn source_error(&self) -> &kit::apply::Error {
-        match self {
-            Self::Act { source, .. } | Self::WriteStatus { source, .. } => source,
-        }
-    }
-
-    /// Category for metrics.
-    fn category(&self) -> &'static str {
-        match self {
-            _ if self.source_error().is_conflict() => "conflict",
-            _ if self.source_error().refusal().is_some() => "refused",
-            Self::Act { .. } => "act",
-            Self::WriteStatus { .. } => "status",
-        }
-    }
-}
 
 async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Error> {
     let started = Instant::now();
@@ -96,7 +69,6 @@ async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Actio
     context.metrics.waiting(KIND, context.queue.len());
     let result = match &guarded.0 {
         Ok(cluster) if cluster.meta().deletion_timestamp.is_some() => {
-            context.passwords.forget(&cluster.uid().unwrap_or_default());
             context.metrics.clusters.forget(&measured(cluster));
             Ok(("deleting", Action::await_change()))
         }
@@ -159,7 +131,7 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     report(cluster, &before, &after, events::deeds(deeds, &desired.identity.namespace), context).await?;
     let acted = !outcome.written.is_empty() || outcome.commands > 0;
     if let Some(error) = outcome.error {
-        return Err(error).context(ActSnafu { cluster: cluster.name_any() });
+        return Err(error).context(ActSnafu { kind: KIND, object: cluster.name_any() });
     }
     let (settles, gets_on) = (plan.settling || acted, before != after);
     let close = context.patience.looks_closely(&desired.identity.uid, settles, gets_on, Instant::now());
@@ -196,49 +168,21 @@ async fn report(
     deeds: Vec<Event>,
     context: &Context,
 ) -> Result<(), Error> {
+    let report = Report {
+        client: &context.client,
+        recorder: &context.recorder,
+        kind: KIND,
+        manager: keys::CLUSTER_FIELD_MANAGER,
+    };
     let mut told = deeds;
     if before != after {
-        let name = cluster.name_any();
-        let namespace = cluster.namespace().unwrap_or_default();
-        let uid = cluster.uid().unwrap_or_default();
-        let manager = keys::CLUSTER_FIELD_MANAGER;
-        kit::apply::write_status::<ValkeyCluster, _>(
-            &context.client,
-            &namespace,
-            &name,
-            &uid,
-            manager,
-            after,
-        )
-        .await
-        .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
-        .context(WriteStatusSnafu { cluster: &name })?;
+        report.write_status(cluster, after).await?;
         told.extend(events::between(before, after));
     }
-    for event in &told {
-        let about = cluster.object_ref(&());
-        let published = context.recorder.publish(event, &about);
-        match tokio::time::timeout(PUBLISH_WITHIN, published).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(error = %kit::telemetry::chain(&error), reason = %event.reason, "failed to publish an event");
-            }
-            Err(_) => tracing::warn!(reason = %event.reason, "failed to publish an event in time"),
-        }
-    }
+    report.tell(cluster, &told).await;
     Ok(())
 }
 
 fn on_error(guarded: &Guarded, error: &Error, context: &Context) -> Action {
-    let category = error.category();
-    context.metrics.failures.get_or_create(&kit::metrics::Failure { kind: KIND, error: category }).inc();
-    let cluster = guarded.name_any();
-    let wait = context.backoff.failed(ObjectRef::from_obj(guarded));
-    if category == "conflict" {
-        // Somebody wrote in between: looking again soon is all there is to do, unless it happens again and again.
-        tracing::debug!(%cluster, error = %kit::telemetry::chain(error), "conflict");
-        return Action::requeue(wait / 4);
-    }
-    tracing::warn!(%cluster, error = %kit::telemetry::chain(error), retry_in = ?wait, "reconcile failed");
-    Action::requeue(wait)
+    pass::failed(guarded, error, KIND, &context.backoff, &context.metrics)
 }

@@ -213,7 +213,7 @@ fn nodes(
         let name = guarded.name_any();
         let mine: &[Arc<Pod>] = pods.get(&name).map(Vec::as_slice).unwrap_or_default();
         let overdue = mine.iter().any(|pod| is_overdue(pod, now));
-        let pod = mine.first().map(|pod| PodFacts { overdue, ..pod_facts(pod) });
+        let pod = mine.first().map(|pod| pod_facts(pod, overdue));
         nodes.insert(
             place,
             ObservedNode {
@@ -267,7 +267,7 @@ fn is_overdue(pod: &Pod, now: Timestamp) -> bool {
     pod.meta().deletion_timestamp.as_ref().is_some_and(|ends| now > ends.0 + OVERDUE_AFTER)
 }
 
-fn pod_facts(pod: &Pod) -> PodFacts {
+fn pod_facts(pod: &Pod, overdue: bool) -> PodFacts {
     let status = pod.status.as_ref();
     let ended = status
         .and_then(|status| status.phase.as_deref())
@@ -282,7 +282,7 @@ fn pod_facts(pod: &Pod) -> PodFacts {
         address: status.and_then(|status| status.pod_ip.clone()).filter(|_| !ended),
         ready,
         terminating: pod.meta().deletion_timestamp.is_some(),
-        overdue: false,
+        overdue,
         zone: None,
     }
 }

@@ -1,7 +1,7 @@
 //! Since when servers settle things among themselves. What does not settle soon is looked at less often: something is in
 //! the way that only time or a person removes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,11 @@ impl Patience {
             return false;
         }
         now.duration_since(*since.entry(uid.to_owned()).or_insert(now)) < CLOSE_LOOK_FOR
+    }
+
+    /// Only these clusters are still there.
+    pub(super) fn retain(&self, there: &HashSet<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|uid, _| there.contains(uid));
     }
 }
 

@@ -16,8 +16,9 @@ use super::obstacle;
 use super::plan::{Plan, reason_for, wants_budget, was_formed};
 use super::topology::{Place, Topology, Whose};
 use super::users::{self, Users};
-use super::validate::{Desired, Violation};
+use super::validate::Desired;
 use crate::objects::Collision;
+use crate::violation::Violation;
 
 type ClusterAssessment = Assessment<ClusterCondition, ClusterReason>;
 

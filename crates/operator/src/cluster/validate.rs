@@ -2,7 +2,6 @@
 //! building cannot fail.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use api::cluster::{Exporter, Images, User};
 use api::node::{PersistenceMode, SecretKey, TlsAccess};
@@ -12,19 +11,7 @@ use serde_json::{Value, json};
 use super::build::Identity;
 use super::directives::{self, Directives};
 use crate::settings::Settings;
-
-/// Something in the spec that cannot be built. Never holds a value: it may be a secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Violation {
-    pub(super) field: String,
-    pub(super) problem: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.field, self.problem)
-    }
-}
+use crate::violation::Violation;
 
 /// Whether data outlives its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +74,7 @@ impl Desired {
 /// Check a cluster and complete it.
 pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<Desired, Vec<Violation>> {
     let Some(identity) = Identity::of(cluster) else {
-        return Err(vec![violation("metadata", "has no name, namespace or uid")]);
+        return Err(vec![Violation::new("metadata", "has no name, namespace or uid")]);
     };
     let spec = &cluster.spec;
     let mut violations = check_name(&identity.name);
@@ -156,18 +143,15 @@ fn list(text: &str) -> BTreeSet<String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-fn violation(field: &str, problem: impl Into<String>) -> Violation {
-    Violation { field: field.to_owned(), problem: problem.into() }
-}
-
 fn check_name(name: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     if name.len() > names::CLUSTER_NAME_MAX {
         let problem = format!("has more than {} characters", names::CLUSTER_NAME_MAX);
-        violations.push(violation("metadata.name", problem));
+        violations.push(Violation::new("metadata.name", problem));
     }
     if name.contains('.') {
-        violations.push(violation("metadata.name", "contains a dot, but Services have single DNS labels"));
+        violations
+            .push(Violation::new("metadata.name", "contains a dot, but Services have single DNS labels"));
     }
     violations
 }
@@ -176,7 +160,7 @@ fn number(field: &str, value: i32, least: u32, most: u32, violations: &mut Vec<V
     match u32::try_from(value) {
         Ok(number) if (least..=most).contains(&number) => number,
         _ => {
-            violations.push(violation(field, format!("must be between {least} and {most}")));
+            violations.push(Violation::new(field, format!("must be between {least} and {most}")));
             least
         }
     }
@@ -201,7 +185,7 @@ fn data(spec: &ValkeyClusterSpec) -> Data {
 
 fn check_directives(config: &BTreeMap<String, String>, violations: &mut Vec<Violation>) {
     if let Err(error) = valkey::conf::Directives::new(config) {
-        violations.push(violation("spec.config", error.to_string()));
+        violations.push(Violation::new("spec.config", error.to_string()));
     }
 }
 
@@ -211,7 +195,7 @@ fn check_spelling(config: &BTreeMap<String, String>, violations: &mut Vec<Violat
     for name in config.keys() {
         if !seen.insert(name.to_ascii_lowercase()) {
             let problem = format!("has {} twice, in different spelling: keep one", name.to_ascii_lowercase());
-            violations.push(violation("spec.config", problem));
+            violations.push(Violation::new("spec.config", problem));
         }
     }
 }
@@ -226,7 +210,7 @@ fn check_command(field: &str, containers: &[Value], violations: &mut Vec<Violati
     {
         let problem =
             "cannot be replaced: the operator's agent starts the server; write directives into config";
-        violations.push(violation(&format!("{field}[{position}].command"), problem));
+        violations.push(Violation::new(&format!("{field}[{position}].command"), problem));
     }
 }
 
@@ -236,13 +220,13 @@ fn container_overlays(containers: &[Value], violations: &mut Vec<Violation>) -> 
     let mut overlays = Vec::new();
     for (position, container) in containers.iter().enumerate() {
         let Some(name) = container.get("name").and_then(Value::as_str) else {
-            violations.push(violation(&format!("spec.containers[{position}].name"), "is missing"));
+            violations.push(Violation::new(&format!("spec.containers[{position}].name"), "is missing"));
             continue;
         };
         let name = if name == "server" { names::SERVER_CONTAINER } else { name };
         if !seen.insert(name.to_owned()) {
             let problem = "names a container that another item names too";
-            violations.push(violation(&format!("spec.containers[{position}].name"), problem));
+            violations.push(Violation::new(&format!("spec.containers[{position}].name"), problem));
         }
         let mut overlay = container.clone();
         overlay["name"] = json!(name);
@@ -256,13 +240,14 @@ fn check_users(users: &[User], violations: &mut Vec<Violation>) {
     for (position, user) in users.iter().enumerate() {
         let field = format!("spec.users[{position}].name");
         if user.name.starts_with('_') {
-            violations.push(violation(&field, "usernames starting with '_' are reserved for system users"));
+            violations
+                .push(Violation::new(&field, "usernames starting with '_' are reserved for system users"));
         }
         if user.name.is_empty() || user.name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            violations.push(violation(&field, "is empty or has a blank in it"));
+            violations.push(Violation::new(&field, "is empty or has a blank in it"));
         }
         if !seen.insert(&user.name) {
-            violations.push(violation(&field, "is given twice"));
+            violations.push(Violation::new(&field, "is given twice"));
         }
     }
 }

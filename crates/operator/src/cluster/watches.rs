@@ -32,6 +32,7 @@ pub(crate) async fn control(
         .run(reconcile, |cluster, error, context| on_error(&cluster, error, &context), context)
         .for_each(|result| {
             if let Err(controller::Error::ObjectNotFound(gone)) = result {
+                forgetting.forget_the_gone();
                 forgetting.metrics.clusters.forget(&kit::metrics::Cluster {
                     namespace: gone.namespace.clone().unwrap_or_default(),
                     name: gone.name.clone(),

@@ -9,7 +9,7 @@ use super::observe::{Collision, Observed, controlled_by, is_my_claim};
 use super::plan::{LiveConfig, Plan, Step, Write};
 use super::server::{self, SetConfigError};
 use super::validate::Desired;
-use crate::objects::{Performed, Writer};
+use crate::objects::{Stopped, Writer};
 
 /// How the directives for the running server went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,15 @@ pub(super) struct Outcome {
     pub(super) error: Option<kit::apply::Error>,
 }
 
+impl Outcome {
+    fn stopped_by(self, stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Taken(collision) => Self { collision: Some(collision), ..self },
+            Stopped::Failed(error) => Self { error: Some(error), ..self },
+        }
+    }
+}
+
 /// Act.
 pub(super) async fn act(
     desired: &Desired,
@@ -51,8 +60,11 @@ pub(super) async fn act(
         pod_deleted: None,
         error: None,
     };
-    if !write_all(desired, &plan.writes, context, &mut outcome).await {
-        return outcome;
+    let writer = writer(desired, context);
+    let ours = |kind, meta: &ObjectMeta| is_ours(desired, kind, meta);
+    let performed = writer.perform_all(&plan.writes, ours, &mut outcome.written).await;
+    if let Err(stopped) = performed {
+        return outcome.stopped_by(stopped);
     }
     outcome.config = set_config(desired, spec, observed, plan, context).await;
     let file_waits = plan.writes_after_config.iter().any(Write::is_file);
@@ -62,30 +74,14 @@ pub(super) async fn act(
         ConfigOutcome::Failed(_) if file_waits => return outcome,
         _ => {}
     }
-    if !write_all(desired, &plan.writes_after_config, context, &mut outcome).await {
-        return outcome;
+    let performed = writer.perform_all(&plan.writes_after_config, ours, &mut outcome.written).await;
+    if let Err(stopped) = performed {
+        return outcome.stopped_by(stopped);
     }
     if let Some(step) = &plan.step {
-        take(desired, step, context, &mut outcome).await;
+        take(&writer, step, &mut outcome).await;
     }
     outcome
-}
-
-async fn write_all(desired: &Desired, writes: &[Write], context: &Context, outcome: &mut Outcome) -> bool {
-    for write in writes {
-        match writer(desired, context).perform(write, |kind, meta| is_ours(desired, kind, meta)).await {
-            Ok(Performed::Written(what)) => outcome.written.push(what),
-            Ok(Performed::Taken(collision)) => {
-                outcome.collision = Some(collision);
-                return false;
-            }
-            Err(error) => {
-                outcome.error = Some(error);
-                return false;
-            }
-        }
-    }
-    true
 }
 
 async fn set_config(
@@ -117,10 +113,10 @@ fn refused_or_failed(error: &SetConfigError) -> ConfigOutcome {
     }
 }
 
-async fn take(desired: &Desired, step: &Step, context: &Context, outcome: &mut Outcome) {
+async fn take(writer: &Writer<'_>, step: &Step, outcome: &mut Outcome) {
     let Step::DeletePod { name, uid, resource_version, because } = step;
     tracing::info!(pod = %name, because, "deleting the pod");
-    match writer(desired, context).objects(Kind::Pod).delete(name, uid, resource_version).await {
+    match writer.objects(Kind::Pod).delete(name, uid, resource_version).await {
         Ok(()) => outcome.pod_deleted = Some(because),
         // Somebody else was faster, or it changed: the next pass looks again.
         Err(error) if error.is_not_found() || error.is_conflict() => {}

@@ -34,48 +34,21 @@ use jiff::Timestamp;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
-use snafu::{ResultExt as _, Snafu};
+use snafu::ResultExt as _;
 
 use context::Guarded;
 pub(crate) use context::{Caches, Context};
 pub(crate) use watches::control;
+
+use crate::pass::{self, ActSnafu, Error, Report};
 
 /// How often a node that is well is looked at: a server on a lost machine is noticed by us long before Kubernetes
 /// notices the machine, but only if we ask.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How soon a node is looked at after something was just written: the watches usually call earlier.
 const LOOK_SOON: Duration = Duration::from_secs(2);
-/// Longest time one event may take: it is told, not negotiated.
-const PUBLISH_WITHIN: Duration = Duration::from_secs(5);
 /// Name of this controller in metrics.
 pub(crate) const KIND: &str = "ValkeyNode";
-
-/// Why a pass failed.
-#[derive(Debug, Snafu)]
-pub(crate) enum Error {
-    #[snafu(display("failed to bring the objects of {node} in line"))]
-    Act { node: String, source: kit::apply::Error },
-    #[snafu(display("failed to write what was seen of {node}"))]
-    WriteStatus { node: String, source: kit::apply::Error },
-}
-
-impl Error {
-    fn source_error(&self) -> &kit::apply::Error {
-        match self {
-            Self::Act { source, .. } | Self::WriteStatus { source, .. } => source,
-        }
-    }
-
-    /// Category for metrics.
-    fn category(&self) -> &'static str {
-        match self {
-            _ if self.source_error().is_conflict() => "conflict",
-            _ if self.source_error().refusal().is_some() => "refused",
-            Self::Act { .. } => "act",
-            Self::WriteStatus { .. } => "status",
-        }
-    }
-}
 
 async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Error> {
     let started = Instant::now();
@@ -118,7 +91,7 @@ async fn pass(node: &ValkeyNode, context: &Context) -> Result<(&'static str, Act
     report(node, &before, &after, context).await?;
     let acted = !outcome.written.is_empty() || outcome.pod_deleted.is_some();
     if let Some(error) = outcome.error {
-        return Err(error).context(ActSnafu { node: node.name_any() });
+        return Err(error).context(ActSnafu { kind: KIND, object: node.name_any() });
     }
     Ok(next(acted, after.ready, &desired.identity.uid))
 }
@@ -147,44 +120,17 @@ async fn report(
     if before == after {
         return Ok(());
     }
-    let name = node.name_any();
-    let namespace = node.namespace().unwrap_or_default();
-    let uid = node.uid().unwrap_or_default();
-    kit::apply::write_status::<ValkeyNode, _>(
-        &context.client,
-        &namespace,
-        &name,
-        &uid,
-        keys::NODE_FIELD_MANAGER,
-        after,
-    )
-    .await
-    .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
-    .context(WriteStatusSnafu { node: &name })?;
-    for event in events::between(before, after) {
-        let about = node.object_ref(&());
-        let published = context.recorder.publish(&event, &about);
-        match tokio::time::timeout(PUBLISH_WITHIN, published).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(error = %kit::telemetry::chain(&error), reason = %event.reason, "failed to publish an event");
-            }
-            Err(_) => tracing::warn!(reason = %event.reason, "failed to publish an event in time"),
-        }
-    }
+    let report = Report {
+        client: &context.client,
+        recorder: &context.recorder,
+        kind: KIND,
+        manager: keys::NODE_FIELD_MANAGER,
+    };
+    report.write_status(node, after).await?;
+    report.tell(node, &events::between(before, after)).await;
     Ok(())
 }
 
 fn on_error(guarded: &Guarded, error: &Error, context: &Context) -> Action {
-    let category = error.category();
-    context.metrics.failures.get_or_create(&kit::metrics::Failure { kind: KIND, error: category }).inc();
-    let node = guarded.name_any();
-    let wait = context.backoff.failed(ObjectRef::from_obj(guarded));
-    if category == "conflict" {
-        // Somebody wrote in between: looking again soon is all there is to do, unless it happens again and again.
-        tracing::debug!(%node, error = %kit::telemetry::chain(error), "conflict");
-        return Action::requeue(wait / 4);
-    }
-    tracing::warn!(%node, error = %kit::telemetry::chain(error), retry_in = ?wait, "reconcile failed");
-    Action::requeue(wait)
+    pass::failed(guarded, error, KIND, &context.backoff, &context.metrics)
 }

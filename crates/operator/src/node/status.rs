@@ -12,7 +12,8 @@ use super::diagnose::{Diagnosis, diagnose};
 use super::observe::{Observed, Workload};
 use super::plan::{LiveConfig, Plan, Roll, config_digest, requested_size, workload_revision};
 use super::server::ServerView;
-use super::validate::{Desired, Storage, Violation};
+use super::validate::{Desired, Storage};
+use crate::violation::Violation;
 
 type NodeAssessment = Assessment<NodeCondition, NodeReason>;
 

@@ -2,7 +2,6 @@
 //! cannot fail.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use api::node::{Persistence, PersistenceMode, ReclaimPolicy, UpdateStrategy, WorkloadType};
 use api::{ValkeyNode, keys, names};
@@ -12,25 +11,13 @@ use valkey::conf::{self, Directives};
 
 use super::build::{self, Identity};
 use crate::overlay;
+use crate::violation::Violation;
 
 /// Directives the operator decides: it runs the server in the foreground, with its data in the volume.
 const OWNED_DIRECTIVES: [&str; 4] = ["include", "daemonize", "supervised", "dir"];
 
 /// What the server needs to be reachable in a pod at all; a directive of the spec wins over these.
 const BASE_DIRECTIVES: [(&str, &str); 2] = [("dir", "/data"), ("protected-mode", "no")];
-
-/// Something in the spec that cannot be built. Never holds a value: it may be a secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Violation {
-    pub(super) field: String,
-    pub(super) problem: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.field, self.problem)
-    }
-}
 
 /// Where the data is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,12 +66,13 @@ impl Desired {
 /// Check a node and complete it.
 pub(super) fn validate(node: &ValkeyNode) -> Result<Desired, Vec<Violation>> {
     let Some(identity) = Identity::of(node) else {
-        return Err(vec![violation("metadata", "has no name, namespace or uid")]);
+        return Err(vec![Violation::new("metadata", "has no name, namespace or uid")]);
     };
     let spec = &node.spec;
     let mut violations = check_name(&identity.name);
     if (spec.workload_type, spec.update_strategy) == (WorkloadType::Deployment, UpdateStrategy::OnDelete) {
-        violations.push(violation("spec.updateStrategy", "OnDelete needs workloadType StatefulSet or Pod"));
+        violations
+            .push(Violation::new("spec.updateStrategy", "OnDelete needs workloadType StatefulSet or Pod"));
     }
     let storage = storage(spec.persistence.as_ref(), &mut violations);
     let config = normalise(&spec.config, &mut violations);
@@ -114,19 +102,19 @@ pub(super) fn validate(node: &ValkeyNode) -> Result<Desired, Vec<Violation>> {
     })
 }
 
-fn violation(field: &str, problem: impl Into<String>) -> Violation {
-    Violation { field: field.to_owned(), problem: problem.into() }
-}
-
 fn check_name(name: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     if name.len() > names::NODE_NAME_MAX {
-        violations
-            .push(violation("metadata.name", format!("has more than {} characters", names::NODE_NAME_MAX)));
+        violations.push(Violation::new(
+            "metadata.name",
+            format!("has more than {} characters", names::NODE_NAME_MAX),
+        ));
     }
     if name.contains('.') {
-        violations
-            .push(violation("metadata.name", "contains a dot, but the Service's name is a single DNS label"));
+        violations.push(Violation::new(
+            "metadata.name",
+            "contains a dot, but the Service's name is a single DNS label",
+        ));
     }
     violations
 }
@@ -139,7 +127,7 @@ fn storage(persistence: Option<&Persistence>, violations: &mut Vec<Violation>) -
             let size = persistence.size.clone().unwrap_or_default();
             if kit::quantity::milli(&size).is_none_or(|amount| amount <= 0) {
                 violations
-                    .push(violation("spec.persistence.size", "is not a positive quantity such as 10Gi"));
+                    .push(Violation::new("spec.persistence.size", "is not a positive quantity such as 10Gi"));
             }
             Storage::Own(OwnClaim {
                 size,
@@ -150,8 +138,10 @@ fn storage(persistence: Option<&Persistence>, violations: &mut Vec<Violation>) -
         PersistenceMode::External => {
             let claim = persistence.existing_claim.clone().unwrap_or_default();
             if claim.is_empty() {
-                violations
-                    .push(violation("spec.persistence.existingClaim", "is required with mode: external"));
+                violations.push(Violation::new(
+                    "spec.persistence.existingClaim",
+                    "is required with mode: external",
+                ));
             }
             Storage::External(claim)
         }
@@ -175,14 +165,14 @@ fn normalise(config: &BTreeMap<String, String>, violations: &mut Vec<Violation>)
         .partition(|(name, _)| OWNED_DIRECTIVES.contains(&name.to_ascii_lowercase().as_str()));
     for name in owned.keys() {
         let field = format!("spec.config[{name:?}]");
-        violations.push(violation(&field, "is decided by the operator and cannot be set"));
+        violations.push(Violation::new(&field, "is decided by the operator and cannot be set"));
     }
     match Directives::new(&free) {
         Ok(directives) => {
             directives.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
         }
         Err(error) => {
-            violations.push(violation("spec.config", error.to_string()));
+            violations.push(Violation::new("spec.config", error.to_string()));
             BTreeMap::new()
         }
     }
@@ -195,7 +185,7 @@ fn render(config: &BTreeMap<String, String>, violations: &mut Vec<Violation>) ->
     match conf::render(&complete) {
         Ok(text) => text,
         Err(error) => {
-            violations.push(violation("spec.config", error.to_string()));
+            violations.push(Violation::new("spec.config", error.to_string()));
             String::new()
         }
     }
@@ -231,7 +221,7 @@ fn lay_over(
     match serde_json::from_value(spec) {
         Ok(spec) => Some(PodTemplateSpec { metadata: plain.metadata.clone(), spec }),
         Err(error) => {
-            violations.push(violation("spec.podTemplate.spec", without_value(&error.to_string())));
+            violations.push(Violation::new("spec.podTemplate.spec", without_value(&error.to_string())));
             None
         }
     }

@@ -5,9 +5,9 @@ pub(crate) mod cluster;
 pub(crate) mod guards;
 pub(crate) mod keys;
 
-use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+pub(crate) use valkey::testing::eventually;
 use valkey::testing::{Release, Server, StartError};
 use valkey::{Connection, Deadlines, Error, Target};
 
@@ -31,19 +31,4 @@ pub(crate) async fn open(server: &Server) -> Connection {
 
 pub(crate) async fn connect(target: Target) -> Result<Connection, Error> {
     Connection::open(&target.with_deadlines(RELAXED)).await
-}
-
-/// Waits until the answer is there, for what a server does in its own time.
-pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
-    what: &str,
-    mut look: impl FnMut() -> F,
-) -> T {
-    let end = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(answer) = look().await {
-            return answer;
-        }
-        assert!(Instant::now() < end, "did not happen in time: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }

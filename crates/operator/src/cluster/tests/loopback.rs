@@ -1,12 +1,12 @@
 //! Primaries that are real servers, with the operator's own users, and a client that goes where it is sent.
 
-use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use secrecy::SecretString;
 use valkey::acl::{SystemUser, User, render_file};
 use valkey::client::Value;
 use valkey::cluster::{Flag, Node};
+pub(super) use valkey::testing::eventually;
 use valkey::testing::{Release, Server};
 use valkey::{Connection, Deadlines, Error, SlotRange};
 
@@ -122,19 +122,4 @@ pub(super) async fn ask(primaries: &[Primary], words: &[&str]) -> Value {
         }
     }
     panic!("a client is sent in circles: {words:?}");
-}
-
-/// Wait until the answer is there.
-pub(super) async fn eventually<T, F: Future<Output = Option<T>>>(
-    what: &str,
-    mut look: impl FnMut() -> F,
-) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(answer) = look().await {
-            return answer;
-        }
-        assert!(Instant::now() < end, "did not happen in time: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }

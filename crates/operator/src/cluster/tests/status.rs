@@ -13,10 +13,10 @@ use super::super::server::{ServerFacts, ServerView};
 use super::super::status;
 use super::super::topology::Place;
 use super::super::users::{Problem, Users};
-use super::super::validate::Violation;
 use super::convergence::spec;
 use super::world::{World, at};
 use crate::objects::{Collision, Kind};
+use crate::violation::Violation;
 
 /// Something that is the matter with a cluster of 3 shards with a replica each.
 type Matter = fn(&mut Observed);
@@ -245,10 +245,8 @@ fn the_oldest_version_counts() {
 #[test]
 fn an_invalid_spec_is_an_error_that_forgets_nothing() {
     let before = World::settled(&spec(2, 0)).status();
-    let violations = [
-        Violation { field: "spec.shards".to_owned(), problem: "is wrong".to_owned() },
-        Violation { field: "spec.users".to_owned(), problem: "is wrong too".to_owned() },
-    ];
+    let violations =
+        [Violation::new("spec.shards", "is wrong"), Violation::new("spec.users", "is wrong too")];
     let after = status::halted(&status::Problem::violations(&violations), Some(7), &before, at(500));
     assert_eq!((after.phase, after.observed_generation), (Some(ClusterPhase::Error), Some(7)));
     assert_eq!(after.message.as_deref(), Some("spec.shards: is wrong; spec.users: is wrong too"));

@@ -7,9 +7,10 @@ use api::{ValkeyCluster, ValkeyClusterStatus, keys};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::super::validate::{Data, Desired, Violation, validate};
+use super::super::validate::{Data, Desired, validate};
 use super::world::{SECRET, cluster};
 use crate::settings::Settings;
+use crate::violation::Violation;
 
 fn violations(cluster: &ValkeyCluster) -> Vec<String> {
     let refused = validate(cluster, &Settings::default()).expect_err("should be refused");

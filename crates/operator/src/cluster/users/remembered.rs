@@ -1,7 +1,7 @@
 //! Passwords that this run of the operator has seen or made. A Secret that somebody deletes is written again with what the
 //! servers know.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
@@ -30,9 +30,9 @@ impl Remembered {
         remembered.insert(uid.to_owned(), passwords.clone());
     }
 
-    /// A cluster is gone.
-    pub(in super::super) fn forget(&self, uid: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    /// Only these clusters are still there.
+    pub(in super::super) fn retain(&self, there: &HashSet<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|uid, _| there.contains(uid));
     }
 }
 
