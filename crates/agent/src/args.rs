@@ -89,6 +89,9 @@ pub struct GateArgs {
 /// Arguments of `ready`.
 #[derive(Debug, clap::Args)]
 pub struct ReadyArgs {
+    /// How long to wait for a pod that is not ready yet, for example `10s`
+    #[arg(long, default_value = "0s", value_parser = duration)]
+    pub wait: Duration,
     /// Shared with `gate`.
     #[command(flatten)]
     pub places: Places,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use snafu::{ResultExt as _, Snafu, ensure};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use valkey::slots::SLOT_COUNT;
 use valkey::{Connection, Deadlines, Target};
 
@@ -14,8 +14,10 @@ use crate::run_directory::RunDirectory;
 use crate::secrets::{self, AGENT, PasswordError};
 use crate::{chain, files, say, users};
 
-/// For the whole run: the kubelet's own limit must be longer, or nobody reads what we have to say.
+/// For one look: the kubelet's own limit must be longer, or nobody reads what we have to say.
 const LIMIT: Duration = Duration::from_secs(2);
+/// Between two looks of a run that waits.
+const EVERY: Duration = Duration::from_millis(100);
 /// For each step of it.
 const PATIENCE: Deadlines =
     Deadlines { connect: Duration::from_secs(1), command: Duration::from_millis(1500) };
@@ -66,7 +68,19 @@ pub(crate) enum Error {
 pub(crate) fn run(args: &ReadyArgs) -> Result<(), Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context(StartRuntimeSnafu)?;
-    runtime.block_on(async { timeout(LIMIT, check(&args.places)).await.unwrap_or(TooSlowSnafu.fail()) })
+    runtime.block_on(wait(&args.places, args.wait))
+}
+
+/// Starting this program costs a pod more than all it does: one that waits inside sees the moment, and costs once.
+async fn wait(places: &Places, patience: Duration) -> Result<(), Error> {
+    let end = Instant::now() + patience;
+    loop {
+        let result = timeout(LIMIT, check(places)).await.unwrap_or(TooSlowSnafu.fail());
+        if result.is_ok() || Instant::now() + EVERY > end {
+            return result;
+        }
+        sleep(EVERY).await;
+    }
 }
 
 async fn check(places: &Places) -> Result<(), Error> {

@@ -57,6 +57,29 @@ async fn a_pod_is_ready_once_its_server_knew_all_slots() {
     }
 }
 
+/// The probe of a starting pod waits inside: what it waits for is seen when it happens.
+#[tokio::test]
+async fn a_probe_that_waits_ends_when_the_pod_is_ready() {
+    let mut pod = Pod::new(Release::ALL[0], "volatile", "");
+    let connection = pod.run().await;
+    let begun = Instant::now();
+    let (ready, said) = pod.ready_within("600ms");
+    assert!(!ready && said.contains("0 of 16384"), "{said}");
+    assert!(begun.elapsed() >= Duration::from_millis(400), "it gave up after {:?}", begun.elapsed());
+
+    let waiting = std::thread::spawn(move || (pod.ready_within("30s"), Instant::now(), pod));
+    connection.cluster_add_slots(&[SlotRange::ALL]).await.expect("should take slots");
+    eventually("the server serves", || async {
+        let info = connection.cluster_info().await.expect("should answer");
+        (info.get("cluster_state") == Some("ok")).then_some(())
+    })
+    .await;
+    let serves = Instant::now();
+    let ((ready, said), ended, _pod) = waiting.join().expect("should end");
+    assert!(ready, "{said}");
+    assert!(ended < serves + Duration::from_secs(2), "{:?} after the server served", ended - serves);
+}
+
 #[tokio::test]
 async fn a_server_that_loads_its_data_is_not_ready() {
     for release in Release::ALL {

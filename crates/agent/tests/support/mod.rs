@@ -3,7 +3,6 @@
 pub(crate) mod cluster;
 
 use std::fs::{self, File};
-use std::future::Future;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use valkey::testing::Release;
+pub(crate) use valkey::testing::eventually;
 use valkey::{Connection, Deadlines, Target};
 
 /// A busy machine must not fail tests that are not about time.
@@ -167,7 +167,12 @@ impl Pod {
 
     /// Runs the probe: whether the pod is ready, and what the probe said.
     pub(crate) fn ready(&self) -> (bool, String) {
-        let output = self.agent("ready").output().expect("should start");
+        self.ready_within("0s")
+    }
+
+    /// The same with a probe that waits.
+    pub(crate) fn ready_within(&self, wait: &str) -> (bool, String) {
+        let output = self.agent("ready").args(["--wait", wait]).output().expect("should start");
         assert!(output.stdout.is_empty(), "{output:?}");
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
@@ -192,20 +197,5 @@ pub(crate) fn lasting_port() -> u16 {
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }
-    }
-}
-
-/// Waits until the answer is there, for what a server does in its own time.
-pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
-    what: &str,
-    mut look: impl FnMut() -> F,
-) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(answer) = look().await {
-            return answer;
-        }
-        assert!(Instant::now() < end, "did not happen in time: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

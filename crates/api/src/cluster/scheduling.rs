@@ -64,7 +64,8 @@ pub struct Spread {
     /// The pods of one shard, so that its copies are not lost together; `Preferred` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<SpreadRule>,
-    /// The nodes that are primaries when the cluster is formed (those of index 0); `Disabled` if not given.
+    /// The nodes that are primaries when the cluster is formed (those of index 0). If not given, nodes of the
+    /// same index are kept apart where it can be had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primaries: Option<SpreadRule>,
     /// All pods of the cluster, evenly; `Disabled` if not given.

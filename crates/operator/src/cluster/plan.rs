@@ -308,13 +308,7 @@ fn topology_commands(
     let everybody = desired.places().all(|place| topology.members.contains_key(&place));
     if !was_formed(status) && everybody && !topology.unowned().is_empty() {
         plan.stages = formation::form(desired, topology);
-        if topology.assigned() == 0 {
-            let note = format!(
-                "forming a cluster of {} shards with {} replicas each",
-                desired.shards, desired.replicas
-            );
-            plan.deeds.push(Deed::normal("Forming", note));
-        }
+        plan.deeds.extend(forming(desired, topology, &plan.stages));
         plan.settling = true;
         return;
     }
@@ -323,6 +317,8 @@ fn topology_commands(
         // those that cannot start are not.
         let starts = |node: &ObservedNode| node.address().is_some() && obstacle::stuck(node).is_none();
         plan.settling = observed.nodes.values().any(starts);
+        plan.stages = formation::claim_early(desired, topology);
+        plan.deeds.extend(forming(desired, topology, &plan.stages));
         return;
     }
     let taken_back = if was_formed(status) { Stage::new() } else { formation::take_back(topology) };
@@ -350,6 +346,13 @@ fn topology_commands(
     plan.stages = healing.stages;
     let stages = [epochs, introductions, copies, forgotten];
     plan.stages.extend(stages.into_iter().filter(|stage| !stage.is_empty()));
+}
+
+/// What a user hears when the first slots are given.
+fn forming(desired: &Desired, topology: &Topology<'_>, stages: &[Stage]) -> Option<Deed> {
+    let (shards, replicas) = (desired.shards, desired.replicas);
+    let note = format!("forming a cluster of {shards} shards with {replicas} replicas each");
+    (topology.assigned() == 0 && !stages.is_empty()).then(|| Deed::normal("Forming", note))
 }
 
 /// Slots that are half moved are finished or closed: at once if they are our own, else when somebody left them behind.

@@ -44,9 +44,12 @@ impl Member<'_> {
 
     /// It knows nobody and nobody's slots: a server that was just born.
     pub(super) fn is_blank(&self) -> bool {
+        self.is_alone() && self.facts.nodes.slots_of_myself().is_empty() && !self.is_replica()
+    }
+
+    /// It knows nobody.
+    pub(super) fn is_alone(&self) -> bool {
         self.facts.nodes.nodes.len() == 1
-            && self.facts.nodes.slots_of_myself().is_empty()
-            && !self.is_replica()
     }
 
     /// It trusts the other one: not only heard of, not only shaking hands.

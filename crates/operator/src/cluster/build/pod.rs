@@ -12,6 +12,8 @@ use crate::overlay::lay_over;
 
 /// How long a server may need until it knows its cluster: as long as it takes. Killing it would not help.
 const STARTUP_TRIES: i32 = 1_000_000;
+/// How long one look at a starting server waits for it.
+const STARTUP_WAIT_SECONDS: i32 = 10;
 /// How often a running server is looked at from inside the pod.
 const LOOK_EVERY_SECONDS: i32 = 10;
 
@@ -66,13 +68,21 @@ fn server(desired: &Desired) -> Value {
         Data::Volatile => "volatile",
         Data::Kept => "kept",
     };
-    let ready = json!({"exec": {"command": [agent(), "ready"]}, "timeoutSeconds": 3});
-    let mut startup = ready.clone();
-    startup["periodSeconds"] = json!(1);
-    startup["failureThreshold"] = json!(STARTUP_TRIES);
-    let mut readiness = ready;
-    readiness["initialDelaySeconds"] = json!(0);
-    readiness["periodSeconds"] = json!(LOOK_EVERY_SECONDS);
+    // One probe that waits instead of one every second: starting a process in a container is dear, and a machine on which
+    // many pods start has nothing to spare.
+    let wait = format!("{STARTUP_WAIT_SECONDS}s");
+    let startup = json!({
+        "exec": {"command": [agent(), "ready", "--wait", wait]},
+        "timeoutSeconds": STARTUP_WAIT_SECONDS + 5,
+        "periodSeconds": 1,
+        "failureThreshold": STARTUP_TRIES,
+    });
+    let readiness = json!({
+        "exec": {"command": [agent(), "ready"]},
+        "timeoutSeconds": 3,
+        "initialDelaySeconds": 0,
+        "periodSeconds": LOOK_EVERY_SECONDS,
+    });
     let mut mounts = vec![
         json!({"name": "agent", "mountPath": AGENT_DIRECTORY, "readOnly": true}),
         json!({"name": "run", "mountPath": RUN_DIRECTORY}),

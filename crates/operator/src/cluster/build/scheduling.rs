@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::cluster::{Scheduling, Spread, SpreadMode, SpreadRule};
+use api::cluster::{Scheduling, Spread, SpreadMode};
 use api::keys;
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm,
@@ -48,10 +48,6 @@ pub(super) fn placement(
     placement
 }
 
-fn mode(rule: Option<&SpreadRule>, default: SpreadMode) -> SpreadMode {
-    rule.map_or(default, |rule| rule.mode)
-}
-
 fn of_shard(identity: &Identity, shard: u32) -> LabelSelector {
     let mut labels = identity.selector();
     labels.insert(keys::SHARD_INDEX.to_owned(), shard.to_string());
@@ -79,7 +75,8 @@ fn keep_shard_apart(
     let rules = |placement: &mut Placement, add: &dyn Fn(&mut PodAntiAffinity)| {
         add(placement.affinity.get_or_insert_default().pod_anti_affinity.get_or_insert_default());
     };
-    match mode(spread.and_then(|spread| spread.shard.as_ref()), SpreadMode::Preferred) {
+    let rule = spread.and_then(|spread| spread.shard.as_ref());
+    match rule.map_or(SpreadMode::Preferred, |rule| rule.mode) {
         SpreadMode::Disabled => {}
         SpreadMode::Preferred => rules(placement, &|rules| {
             rules
@@ -96,7 +93,8 @@ fn keep_shard_apart(
     }
 }
 
-/// All pods, or those that start as primaries, evenly over machines or zones.
+/// All pods, or those that start as primaries, evenly over machines or zones. By default, where it can be had, those of
+/// one index: a machine with most primaries on it would take with it everybody's right to vote a new one in.
 fn spread_evenly(
     identity: &Identity,
     index: u32,
@@ -104,36 +102,43 @@ fn spread_evenly(
     spread: Option<&Spread>,
     placement: &mut Placement,
 ) {
-    let Some(spread) = spread else { return };
-    let mut add = |rule: Option<&SpreadRule>, labels: BTreeMap<String, String>| {
-        let when = match mode(rule, SpreadMode::Disabled) {
-            SpreadMode::Disabled => return,
-            SpreadMode::Preferred => "ScheduleAnyway",
-            SpreadMode::Required => "DoNotSchedule",
-        };
-        let taken = placement
-            .topology_spread_constraints
-            .iter()
-            .any(|known| known.topology_key == topology && known.when_unsatisfiable == when);
-        // Kubernetes takes only one constraint of a kind per topology.
-        if taken {
-            return;
-        }
-        placement.topology_spread_constraints.push(TopologySpreadConstraint {
-            max_skew: 1,
-            topology_key: topology.to_owned(),
-            when_unsatisfiable: when.to_owned(),
-            label_selector: Some(select(labels)),
-            ..TopologySpreadConstraint::default()
-        });
-    };
+    let mut of_index = identity.selector();
+    of_index.insert(keys::NODE_INDEX.to_owned(), index.to_string());
     // The rule for fewer pods comes first: it is the sharper one.
-    if index == 0 {
-        let mut first = identity.selector();
-        first.insert(keys::NODE_INDEX.to_owned(), "0".to_owned());
-        add(spread.primaries.as_ref(), first);
+    let primaries = spread.and_then(|spread| spread.primaries.as_ref());
+    if let Some(rule) = primaries.filter(|_| index == 0) {
+        constrain(rule.mode, topology, &of_index, placement);
     }
-    add(spread.pods.as_ref(), identity.selector());
+    if let Some(rule) = spread.and_then(|spread| spread.pods.as_ref()) {
+        constrain(rule.mode, topology, &identity.selector(), placement);
+    }
+    // Last, because it gives way to everything that the user wrote.
+    if primaries.is_none() {
+        constrain(SpreadMode::Preferred, topology, &of_index, placement);
+    }
+}
+
+fn constrain(mode: SpreadMode, topology: &str, labels: &BTreeMap<String, String>, placement: &mut Placement) {
+    let when = match mode {
+        SpreadMode::Disabled => return,
+        SpreadMode::Preferred => "ScheduleAnyway",
+        SpreadMode::Required => "DoNotSchedule",
+    };
+    let taken = placement
+        .topology_spread_constraints
+        .iter()
+        .any(|known| known.topology_key == topology && known.when_unsatisfiable == when);
+    // Kubernetes takes only one constraint of a kind per topology.
+    if taken {
+        return;
+    }
+    placement.topology_spread_constraints.push(TopologySpreadConstraint {
+        max_skew: 1,
+        topology_key: topology.to_owned(),
+        when_unsatisfiable: when.to_owned(),
+        label_selector: Some(select(labels.clone())),
+        ..TopologySpreadConstraint::default()
+    });
 }
 
 /// Each node into one of the zones, so that the copies of a shard fall into different ones.
@@ -158,5 +163,51 @@ fn pin(zones: &[String], shard: u32, index: u32, placement: &mut Placement) {
     // The user's terms are alternatives: the zone must hold in each of them.
     for term in &mut required.node_selector_terms {
         term.match_expressions.get_or_insert_default().push(here.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The constraints of a pod as `topology when labels`, without those every pod of the cluster has.
+    fn constraints(scheduling: &str, index: u32) -> Vec<String> {
+        let identity = Identity {
+            name: "c".to_owned(),
+            namespace: "n".to_owned(),
+            uid: "u".to_owned(),
+            generation: None,
+        };
+        let scheduling: Scheduling = serde_json::from_str(scheduling).expect("should be a scheduling");
+        let describe = |constraint: &TopologySpreadConstraint| {
+            let labels = constraint.label_selector.clone().and_then(|selector| selector.match_labels);
+            let index = labels.unwrap_or_default().remove(keys::NODE_INDEX);
+            let topology = constraint.topology_key.rsplit('/').next().unwrap_or_default();
+            let of = index.map_or("all".to_owned(), |index| format!("index {index}"));
+            format!("{topology} {} {of}", constraint.when_unsatisfiable)
+        };
+        let placement = placement(&identity, Some(&scheduling), 1, index);
+        placement.topology_spread_constraints.iter().map(describe).collect()
+    }
+
+    #[test]
+    fn nodes_of_one_index_are_kept_apart_unless_the_user_says_otherwise() {
+        let soft = ["hostname ScheduleAnyway index 0", "zone ScheduleAnyway index 0"];
+        assert_eq!(constraints("{}", 0), soft);
+        assert_eq!(
+            constraints("{}", 2),
+            ["hostname ScheduleAnyway index 2", "zone ScheduleAnyway index 2"],
+            "after a failover they lead"
+        );
+        let off = r#"{"node": {"spread": {"primaries": {"mode": "Disabled"}}}}"#;
+        assert_eq!(constraints(off, 0), ["zone ScheduleAnyway index 0"]);
+        let pods = r#"{"node": {"spread": {"pods": {"mode": "Preferred"}}}}"#;
+        assert_eq!(constraints(pods, 0), ["hostname ScheduleAnyway all", "zone ScheduleAnyway index 0"]);
+        let must = r#"{"node": {"spread": {"primaries": {"mode": "Required"}}}}"#;
+        assert_eq!(constraints(must, 0), ["hostname DoNotSchedule index 0", "zone ScheduleAnyway index 0"]);
+        assert_eq!(constraints(must, 1), ["zone ScheduleAnyway index 1"]);
+        let own = r#"{"topologySpreadConstraints": [
+            {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": 2}]}"#;
+        assert_eq!(constraints(own, 0), ["hostname ScheduleAnyway all", "zone ScheduleAnyway index 0"]);
     }
 }

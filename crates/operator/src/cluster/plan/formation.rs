@@ -1,11 +1,11 @@
 //! Making a cluster out of servers that know nothing, and taking in those that come later.
 
 use valkey::client::FailoverMode;
-use valkey::slots;
+use valkey::{SlotRange, slots};
 
 use super::super::command::{Command, Order, Stage};
 use super::super::topology::{Topology, Whose};
-use super::super::validate::Desired;
+use super::super::validate::{Data, Desired};
 
 /// Above this many servers they are introduced to one of them only; their own gossip does the rest.
 const INTRODUCE_ALL: usize = 32;
@@ -13,17 +13,28 @@ const INTRODUCE_ALL: usize = 32;
 /// Give the slots to the first node of each shard, and introduce everybody to everybody, all in one pass: claims that
 /// were made before the introduction spread with it. A pass that was cut off in the middle is completed by the next.
 pub(super) fn form(desired: &Desired, topology: &Topology<'_>) -> Vec<Stage> {
+    let [epochs, claims] = claim(desired, topology);
+    [epochs, claims, introduce(topology)].into_iter().filter(|stage| !stage.is_empty()).collect()
+}
+
+/// Give slots to first nodes that answer while others are still on their way: a server that owns nothing for its first two
+/// seconds believes to be cut off from its cluster, and later refuses to serve for five. Only where nobody knows anybody
+/// and no volume can hold another past: whoever is silent may not own the slots already.
+pub(super) fn claim_early(desired: &Desired, topology: &Topology<'_>) -> Vec<Stage> {
+    if desired.data == Data::Kept || topology.members.values().any(|member| !member.is_alone()) {
+        return Vec::new();
+    }
+    claim(desired, topology).into_iter().filter(|stage| !stage.is_empty()).collect()
+}
+
+/// Epochs and slots for the first nodes that lack them.
+fn claim(desired: &Desired, topology: &Topology<'_>) -> [Stage; 2] {
     let mut epochs = Stage::new();
     let mut claims = Stage::new();
     let unowned = topology.unowned();
     for (shard, share) in (0u32..).zip(slots::initial(desired.shards as usize)) {
         let Some(first) = topology.members.get(&(shard, 0)) else { continue };
-        let missing: Vec<_> = share
-            .into_iter()
-            .filter(|range| {
-                unowned.iter().any(|gap| gap.start() <= range.start() && range.end() <= gap.end())
-            })
-            .collect();
+        let missing: Vec<_> = share.into_iter().flat_map(|range| common(range, unowned)).collect();
         if missing.is_empty() || first.is_replica() {
             continue;
         }
@@ -32,7 +43,15 @@ pub(super) fn form(desired: &Desired, topology: &Topology<'_>) -> Vec<Stage> {
         }
         claims.push(Command { at: first.place, order: Order::AddSlots(missing) });
     }
-    [epochs, claims, introduce(topology)].into_iter().filter(|stage| !stage.is_empty()).collect()
+    [epochs, claims]
+}
+
+/// The parts of a range that lie in any of the others.
+pub(super) fn common(range: SlotRange, others: &[SlotRange]) -> Vec<SlotRange> {
+    others
+        .iter()
+        .filter_map(|other| SlotRange::new(range.start().max(other.start()), range.end().min(other.end())))
+        .collect()
 }
 
 /// A server that died while the cluster was being made, and came back as somebody else, left slots to a name nobody has.

@@ -11,6 +11,7 @@ use super::super::command::{Command, Order, Stage};
 use super::super::topology::{Member, Place, Topology, Whose};
 use super::super::validate::{Data, Desired};
 use super::Deed;
+use super::formation::common;
 
 /// What healing wants to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,35 +50,32 @@ pub(super) fn heal(
     let mut promotions = Stage::new();
     let mut struck_out = Stage::new();
     for (shard, dead) in orphaned(topology) {
-        let followers = topology.members.values().filter(|member| member.follows() == Some(dead)).count();
+        let follower = topology.members.values().find(|member| member.follows() == Some(dead));
         let silent = topology.silent.iter().any(|place| place.0 == shard);
-        match best_follower(topology, dead) {
+        match (best_follower(topology, dead), follower) {
             // One order at a time: a second one would only disturb the first.
             _ if in_flight.contains(&shard) => {}
             // Nobody votes on these: two that take over at once would claim the same epoch.
-            Some(_) if !can_vote(topology) && !promotions.is_empty() => {}
+            (Some(_), _) if !can_vote(topology) && !promotions.is_empty() => {}
             // Somebody who does not answer just now may have more. The servers' own election knows.
-            Some(_) if silent && can_vote(topology) => {}
-            Some(best) => promote(topology, best, shard, &mut promotions, &mut healing),
-            None if followers > 0 && desired.data == Data::Kept && !desired.data_loss_accepted => {
+            (Some(_), _) if silent && can_vote(topology) => {}
+            (Some(best), _) => promote(topology, best, shard, &mut promotions, &mut healing),
+            (None, Some(_)) if desired.data == Data::Kept && !desired.data_loss_accepted => {
                 healing.waits.push(format!(
                     "no replica of shard {shard} ever was a full copy; annotate the cluster with {}=true to go on",
                     keys::ACCEPT_DATA_LOSS
                 ));
             }
-            None if followers > 0 && silent => {}
+            (None, Some(_)) if silent => {}
             // What they follow is dead and they have nothing of it: whoever serves, serves without its keys.
-            None if followers > 0 => {
-                let first = topology.members.values().find(|member| member.follows() == Some(dead));
+            (None, Some(first)) => {
                 let note = format!(
                     "no replica of shard {shard} was a full copy: its slots are served without their keys"
                 );
                 healing.deeds.push(Deed::warning("DataLost", note));
-                if let Some(first) = first {
-                    promote(topology, first, shard, &mut promotions, &mut healing);
-                }
+                promote(topology, first, shard, &mut promotions, &mut healing);
             }
-            None => give_up(desired, topology, shard, dead, &mut struck_out, &mut healing),
+            (None, None) => give_up(desired, topology, shard, dead, &mut struck_out, &mut healing),
         }
     }
     healing.stages.extend([promotions, struck_out].into_iter().filter(|stage| !stage.is_empty()));
@@ -170,19 +168,11 @@ fn begin_anew(
             continue;
         }
         let had: Vec<SlotRange> = shard.slots.split(',').filter_map(SlotRange::parse).collect();
-        let missing: Vec<SlotRange> = had.iter().flat_map(|range| cut(*range, unowned)).collect();
+        let missing: Vec<SlotRange> = had.iter().flat_map(|range| common(*range, unowned)).collect();
         if !missing.is_empty() && topology.members.contains_key(&first) {
             deeds.push(Deed::warning("SlotsServedAgain", format!("shard {number} begins anew, empty")));
             stage.push(Command { at: first, order: Order::AddSlots(missing) });
         }
     }
     (!stage.is_empty()).then_some(stage)
-}
-
-/// The parts of a range that lie in any of the others.
-fn cut(range: SlotRange, others: &[SlotRange]) -> Vec<SlotRange> {
-    others
-        .iter()
-        .filter_map(|other| SlotRange::new(range.start().max(other.start()), range.end().min(other.end())))
-        .collect()
 }

@@ -5,6 +5,7 @@ mod carrying;
 mod claims;
 mod convergence;
 mod crashes;
+mod early_claims;
 mod events;
 mod keys;
 mod kubernetes;

@@ -95,6 +95,8 @@ pub(super) struct World {
     pub(super) numbers: Numbers,
     /// Nodes whose kubelets bring no changed Secret for the time being.
     pub(super) late_mounts: BTreeSet<Place>,
+    /// Places whose servers have not been started yet, whatever their pods say.
+    pub(super) late_servers: BTreeSet<Place>,
     /// What only this run of the controller knows.
     remembered: Passwords,
     /// Counts everything that must be new: versions, uids, addresses, moments.
@@ -115,6 +117,7 @@ impl World {
             time: usize::MAX,
             numbers: Numbers::default(),
             late_mounts: BTreeSet::new(),
+            late_servers: BTreeSet::new(),
             remembered: Passwords::default(),
             clock: 0,
         }
@@ -182,7 +185,8 @@ impl World {
         let nodes = kubernetes.nodes().into_iter().map(|(place, node)| {
             let pod = kubernetes.pods.get(&place).map(|pod| pod.facts.clone());
             let address = pod.as_ref().and_then(|pod| pod.address.as_ref());
-            let server = match (address, self.servers.get(&place)) {
+            let started = self.servers.get(&place).filter(|_| !self.late_servers.contains(&place));
+            let server = match (address, started) {
                 (None, _) => ServerView::NotAsked,
                 (Some(_), None) => ServerView::Unreachable("connection refused".to_owned()),
                 (Some(_), Some(server)) if keys.iter().any(|key| lets_in(server, key)) => {

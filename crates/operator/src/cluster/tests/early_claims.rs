@@ -1,0 +1,74 @@
+//! Slots are given to servers while others are still on their way, and that never ends in anything but a cluster.
+
+use pretty_assertions::assert_eq;
+use valkey::slots;
+
+use super::super::topology::Place;
+use super::convergence::{assert_rests, spec};
+use super::world::World;
+
+const KEPT: &str = "shards: 3\nreplicas: 1\npersistence: {size: 1Gi}";
+
+/// Some passes in a world whose other servers are late.
+fn with_late(spec: &str, late: &[Place]) -> World {
+    let mut world = World::empty(spec);
+    world.late_servers.extend(late);
+    assert_eq!(world.come_to_rest(6), None, "it cannot be ready without {late:?}");
+    world
+}
+
+fn becomes_whole(mut world: World) {
+    world.late_servers.clear();
+    assert!(world.come_to_rest(40).is_some(), "{:#?}\n{:#?}", world.status(), world.servers);
+    assert_rests(&mut world);
+    world.assert_no_slot_is_owned_twice();
+}
+
+#[test]
+fn a_first_node_owns_its_slots_before_the_others_are_there() {
+    let world = with_late(&spec(3, 1), &[(1, 0), (2, 1)]);
+    let shares = slots::initial(3);
+    assert_eq!(world.server((0, 0)).slots(), shares[0]);
+    assert_eq!(world.server((2, 0)).slots(), shares[2]);
+    assert!(world.server((1, 0)).slots().is_empty(), "it does not answer");
+    let introduced = world
+        .servers
+        .values()
+        .any(|one| world.servers.values().any(|other| one.id != other.id && one.knows(&other.id)));
+    assert!(!introduced, "whoever is introduced early can be given no epoch: {:#?}", world.servers);
+    becomes_whole(world);
+}
+
+#[test]
+fn nobody_is_given_slots_early_where_a_volume_may_hold_another_past() {
+    let world = with_late(KEPT, &[(1, 0)]);
+    assert!(world.servers.values().all(|server| server.slots().is_empty()), "{:#?}", world.servers);
+    becomes_whole(world);
+}
+
+#[test]
+fn nobody_is_given_slots_early_where_somebody_has_a_past() {
+    let mut world = World::settled(&spec(3, 1));
+    world.cluster.status = None;
+    world.lose((0, 0));
+    world.late_servers.insert((1, 1));
+    for _ in 0..3 {
+        world.pass();
+        world.tick();
+    }
+    assert!(world.server((0, 0)).slots().is_empty(), "{:#?}", world.servers);
+}
+
+#[test]
+fn another_number_of_shards_in_between_leads_to_that_number() {
+    for (before, after) in [(3, 2), (3, 1), (3, 5), (2, 3), (6, 4)] {
+        let mut world = with_late(&spec(before, 1), &[(before - 1, 0)]);
+        world.cluster.spec.shards = i32::try_from(after).expect("should be small");
+        world.pass();
+        let summary = |world: &World| world.status().summary.map(|summary| summary.shards);
+        world.late_servers.clear();
+        assert!(world.come_to_rest(60).is_some(), "{before} to {after}: {:#?}", world.status());
+        assert_eq!(summary(&world), Some(format!("{after}/{after}")), "{before} to {after}");
+        becomes_whole(world);
+    }
+}
