@@ -33,6 +33,8 @@ pub struct Server {
     pub uptime_seconds: Option<u64>,
     /// The process, in the server's own PID namespace.
     pub process_id: Option<u32>,
+    /// Where it was told to be; empty if nowhere. Only servers that can be told (8.1 and later) say it.
+    pub availability_zone: Option<String>,
 }
 
 /// How writing to disk goes.
@@ -95,6 +97,7 @@ impl Info {
             tcp_port: self.number("tcp_port"),
             uptime_seconds: self.number("uptime_in_seconds"),
             process_id: self.number("process_id"),
+            availability_zone: self.get("availability_zone").map(str::to_owned),
         }
     }
 

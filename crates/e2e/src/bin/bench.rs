@@ -19,6 +19,7 @@ async fn main() {
     let only = std::env::args().nth(1);
     let world = World::open("bench").await;
     println!("machine: {}", machine());
+    let before = processor_time();
     if only.as_deref() != Some("clusters") {
         nodes(&world).await;
     }
@@ -28,6 +29,35 @@ async fn main() {
         many_clusters(&world).await;
     }
     world.close().await;
+    // Times from a machine whose processors were given to others are those of the others.
+    println!(
+        "processor time that the machine wanted and did not get: {:.0} %",
+        100.0 * processor_time().share_since(before)
+    );
+}
+
+/// Processor time since the machine was started, in its own units.
+#[derive(Clone, Copy)]
+struct ProcessorTime {
+    used: f64,
+    stolen: f64,
+}
+
+impl ProcessorTime {
+    /// How much of what was wanted since then was given to others.
+    fn share_since(self, before: Self) -> f64 {
+        let (used, stolen) = (self.used - before.used, self.stolen - before.stolen);
+        stolen / (used + stolen).max(f64::EPSILON)
+    }
+}
+
+fn processor_time() -> ProcessorTime {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let first = text.lines().next().unwrap_or_default();
+    // user nice system idle iowait irq softirq steal
+    let times: Vec<f64> = first.split_whitespace().skip(1).filter_map(|number| number.parse().ok()).collect();
+    let time = |index: usize| times.get(index).copied().unwrap_or_default();
+    ProcessorTime { used: [0, 1, 2, 5, 6].into_iter().map(time).sum(), stolen: time(7) }
 }
 
 async fn nodes(world: &World) {

@@ -12,7 +12,7 @@ use super::command::{Command, Order, Route, Stage};
 use super::context::Context;
 use super::observe::Observed;
 use super::plan::{Deed, Plan, Step};
-use super::server::{Keys, PRIMARYAUTH};
+use super::server::{AVAILABILITY_ZONE, Keys, PRIMARYAUTH};
 use super::slot_move::{self, Connected, Party};
 use super::topology::Place;
 use super::users;
@@ -195,6 +195,7 @@ impl Servers<'_> {
             }
             Order::GiveUp { slots, owner } => slot_move::give_up(&connection, slots, owner).await,
             Order::Failover(mode) => connection.cluster_failover(*mode).await,
+            Order::SetZone(zone) => connection.config_set(&[(AVAILABILITY_ZONE, zone)]).await,
             Order::RenewPassword => match &self.keys.replication {
                 Some(password) => connection.config_set(&[(PRIMARYAUTH, password.expose_secret())]).await,
                 None => Ok(()),

@@ -37,6 +37,8 @@ pub(super) enum Order {
     Failover(FailoverMode),
     /// Show primaries the password that is in use now.
     RenewPassword,
+    /// Tell clients that prefer near servers where it is.
+    SetZone(String),
 }
 
 /// Slots on their way to another primary.
@@ -63,6 +65,7 @@ impl Order {
             Self::GiveUp { .. } => "CLUSTER SETSLOT NODE",
             Self::Failover(_) => "CLUSTER FAILOVER",
             Self::RenewPassword => "CONFIG SET primaryauth",
+            Self::SetZone(_) => "CONFIG SET availability-zone",
         }
     }
 }

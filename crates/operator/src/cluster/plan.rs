@@ -22,7 +22,7 @@ use api::condition::{ClusterCondition, ClusterReason};
 use super::command::{Command, Order, Stage};
 use super::observe::{Observed, ObservedNode};
 use super::obstacle;
-use super::topology::{Place, Topology};
+use super::topology::{Member, Place, Topology};
 use super::users::{self, Turn, Users};
 use super::validate::Desired;
 use crate::objects::Write;
@@ -168,8 +168,8 @@ pub(super) fn plan(
     // Until every node has looked at its newest spec, nobody knows whether it asks for a restart.
     plan.settling |= observed.nodes.values().any(ObservedNode::lags);
     // Last: whoever still shows the previous password is let in with it.
-    let renewals = renew_passwords(topology);
-    plan.stages.extend((!renewals.is_empty()).then_some(renewals));
+    let trifles = [renew_passwords(topology), tell_zones(observed, topology)];
+    plan.stages.extend(trifles.into_iter().filter(|stage| !stage.is_empty()));
     if users.turn == Some(Turn::Switched) {
         let note = "the system users have new passwords; those before stay valid until the next rotation";
         plan.deeds.push(Deed::normal("SystemPasswordsRotated", note));
@@ -183,6 +183,17 @@ pub(super) fn plan(
 fn renew_passwords(topology: &Topology<'_>) -> Stage {
     let outdated = topology.members.values().filter(|member| member.facts.shows_old_password);
     outdated.map(|member| Command { at: member.place, order: Order::RenewPassword }).collect()
+}
+
+/// Servers that are not told yet in which zone their machine is. Not by way of their nodes: a pod has no machine before it
+/// exists, and every node would be written twice.
+fn tell_zones(observed: &Observed, topology: &Topology<'_>) -> Stage {
+    let untold = |member: &Member<'_>| {
+        let zone = observed.nodes.get(&member.place)?.pod.as_ref()?.zone.as_ref()?;
+        let told = member.facts.zone.as_ref()?;
+        (told != zone).then(|| Command { at: member.place, order: Order::SetZone(zone.clone()) })
+    };
+    topology.members.values().filter_map(untold).collect()
 }
 
 /// One change at a time goes through the cluster.

@@ -15,6 +15,9 @@ use super::users::Passwords;
 /// The directive with the password that a server shows its primary.
 pub(super) const PRIMARYAUTH: &str = "primaryauth";
 
+/// The directive with the zone of a server's machine.
+pub(super) const AVAILABILITY_ZONE: &str = "availability-zone";
+
 /// What a server said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerFacts {
@@ -23,6 +26,8 @@ pub(super) struct ServerFacts {
     /// Changes with every start of the server.
     pub(super) run_id: String,
     pub(super) version: Option<Version>,
+    /// Where it was told to be; nothing if it cannot be told.
+    pub(super) zone: Option<String>,
     pub(super) nodes: ClusterNodes,
     pub(super) health: ClusterHealth,
     pub(super) replication: Option<Replication>,
@@ -189,6 +194,7 @@ async fn facts(keys: &Keys, address: &str, slots_move: bool) -> Result<Option<Se
         id: myself.id.clone(),
         run_id: server.run_id.unwrap_or_default(),
         version: server.version,
+        zone: server.availability_zone,
         health,
         replication: info.replication(),
         has_keys: info.fields().any(|(name, _)| name.starts_with("db")),

@@ -18,8 +18,6 @@ use crate::objects::{Kind, Wanted};
 pub(in super::super) struct NodeOrders {
     /// The revision of the pod template that may run.
     pub(in super::super) workload_revision: Option<String>,
-    /// The zone its machine is in.
-    pub(in super::super) zone: Option<String>,
 }
 
 /// The node at a place.
@@ -56,7 +54,7 @@ fn spec(desired: &Desired, name: &str, shard: u32, index: u32, orders: &NodeOrde
             spec: Some(pod::overlay(desired)),
         }),
         persistence: spec.persistence.as_ref().map(|persistence| persistence_of(persistence, shard, index)),
-        config: config(desired, name, orders),
+        config: config(desired, name),
         access: Some(access(desired)),
         termination_grace_period_seconds: spec.termination_grace_period_seconds,
         // Only the cluster takes pods down. A Deployment cannot be held back: its revision is allowed at the right time.
@@ -91,14 +89,11 @@ fn persistence_of(persistence: &Persistence, shard: u32, index: u32) -> Persiste
 }
 
 /// Names by which people and the operator recognise a member, also one that does not answer.
-fn config(desired: &Desired, name: &str, orders: &NodeOrders) -> BTreeMap<String, String> {
+fn config(desired: &Desired, name: &str) -> BTreeMap<String, String> {
     let mut config = desired.config.clone();
     let host = names::announced_host(name, &desired.identity.namespace);
     config.insert("cluster-announce-hostname".to_owned(), host);
     config.insert("cluster-announce-human-nodename".to_owned(), name.to_owned());
-    if let Some(zone) = &orders.zone {
-        config.insert("availability-zone".to_owned(), zone.clone());
-    }
     config
 }
 

@@ -68,11 +68,11 @@ fn server(desired: &Desired) -> Value {
         Data::Volatile => "volatile",
         Data::Kept => "kept",
     };
-    // One probe that waits instead of one every second: starting a process in a container is dear, and a machine on which
-    // many pods start has nothing to spare.
-    let wait = format!("{STARTUP_WAIT_SECONDS}s");
+    // One probe that waits until the server serves, instead of one that looks every second: starting a process in a container
+    // is dear, and a machine on which many pods start has nothing to spare. Not the readiness probe alone: what the kubelet
+    // skips right after the start of a container, it does again only after a whole period.
     let startup = json!({
-        "exec": {"command": [agent(), "ready", "--wait", wait]},
+        "exec": {"command": [agent(), "ready", "--wait", format!("{STARTUP_WAIT_SECONDS}s")]},
         "timeoutSeconds": STARTUP_WAIT_SECONDS + 5,
         "periodSeconds": 1,
         "failureThreshold": STARTUP_TRIES,

@@ -37,9 +37,11 @@ pub(super) fn placement(
         affinity: scheduling.affinity.clone(),
         topology_spread_constraints: scheduling.topology_spread_constraints.clone(),
     };
-    // Machines weigh more than zones: two copies in one zone survive the loss of a machine, not the other way round.
-    for (topology, spread, weight) in [(MACHINE, machine, 100), (ZONE, zone, 50)] {
-        keep_shard_apart(identity, shard, topology, spread, weight, &mut placement);
+    // Machines weigh more than zones: two copies in one zone survive the loss of a machine, not the other way round. Copies
+    // of one shard weigh more than anything else.
+    for (topology, spread, weights) in [(MACHINE, machine, [100, 10]), (ZONE, zone, [50, 5])] {
+        keep_shard_apart(identity, shard, topology, spread, weights[0], &mut placement);
+        keep_index_apart(identity, index, topology, spread, weights[1], &mut placement);
         spread_evenly(identity, index, topology, spread, &mut placement);
     }
     if let Some(pinning) = scheduling.zone.as_ref().and_then(|zone| zone.pinning.as_ref()) {
@@ -48,14 +50,15 @@ pub(super) fn placement(
     placement
 }
 
-fn of_shard(identity: &Identity, shard: u32) -> LabelSelector {
-    let mut labels = identity.selector();
-    labels.insert(keys::SHARD_INDEX.to_owned(), shard.to_string());
-    select(labels)
-}
-
 fn select(labels: BTreeMap<String, String>) -> LabelSelector {
     LabelSelector { match_labels: Some(labels), ..LabelSelector::default() }
+}
+
+/// Pods of the cluster that have this in common.
+fn alike(identity: &Identity, label: &str, value: u32) -> BTreeMap<String, String> {
+    let mut labels = identity.selector();
+    labels.insert(label.to_owned(), value.to_string());
+    labels
 }
 
 /// Copies of one shard on different machines and in different zones, by default where it can be had.
@@ -67,16 +70,43 @@ fn keep_shard_apart(
     weight: i32,
     placement: &mut Placement,
 ) {
+    let rule = spread.and_then(|spread| spread.shard.as_ref());
+    let mode = rule.map_or(SpreadMode::Preferred, |rule| rule.mode);
+    keep_apart(alike(identity, keys::SHARD_INDEX, shard), mode, topology, weight, placement);
+}
+
+/// Nodes of one index as well, unless the user has rules for primaries: first all of index 0 lead, later it may be another.
+/// A machine with most primaries on it takes with it everybody's right to vote new ones in.
+fn keep_index_apart(
+    identity: &Identity,
+    index: u32,
+    topology: &str,
+    spread: Option<&Spread>,
+    weight: i32,
+    placement: &mut Placement,
+) {
+    if spread.is_none_or(|spread| spread.primaries.is_none()) {
+        let labels = alike(identity, keys::NODE_INDEX, index);
+        keep_apart(labels, SpreadMode::Preferred, topology, weight, placement);
+    }
+}
+
+fn keep_apart(
+    labels: BTreeMap<String, String>,
+    mode: SpreadMode,
+    topology: &str,
+    weight: i32,
+    placement: &mut Placement,
+) {
     let term = PodAffinityTerm {
         topology_key: topology.to_owned(),
-        label_selector: Some(of_shard(identity, shard)),
+        label_selector: Some(select(labels)),
         ..PodAffinityTerm::default()
     };
     let rules = |placement: &mut Placement, add: &dyn Fn(&mut PodAntiAffinity)| {
         add(placement.affinity.get_or_insert_default().pod_anti_affinity.get_or_insert_default());
     };
-    let rule = spread.and_then(|spread| spread.shard.as_ref());
-    match rule.map_or(SpreadMode::Preferred, |rule| rule.mode) {
+    match mode {
         SpreadMode::Disabled => {}
         SpreadMode::Preferred => rules(placement, &|rules| {
             rules
@@ -93,8 +123,7 @@ fn keep_shard_apart(
     }
 }
 
-/// All pods, or those that start as primaries, evenly over machines or zones. By default, where it can be had, those of
-/// one index: a machine with most primaries on it would take with it everybody's right to vote a new one in.
+/// All pods, or those that start as primaries, evenly over machines or zones.
 fn spread_evenly(
     identity: &Identity,
     index: u32,
@@ -102,23 +131,17 @@ fn spread_evenly(
     spread: Option<&Spread>,
     placement: &mut Placement,
 ) {
-    let mut of_index = identity.selector();
-    of_index.insert(keys::NODE_INDEX.to_owned(), index.to_string());
+    let Some(spread) = spread else { return };
     // The rule for fewer pods comes first: it is the sharper one.
-    let primaries = spread.and_then(|spread| spread.primaries.as_ref());
-    if let Some(rule) = primaries.filter(|_| index == 0) {
-        constrain(rule.mode, topology, &of_index, placement);
+    if let Some(rule) = spread.primaries.as_ref().filter(|_| index == 0) {
+        constrain(rule.mode, topology, alike(identity, keys::NODE_INDEX, 0), placement);
     }
-    if let Some(rule) = spread.and_then(|spread| spread.pods.as_ref()) {
-        constrain(rule.mode, topology, &identity.selector(), placement);
-    }
-    // Last, because it gives way to everything that the user wrote.
-    if primaries.is_none() {
-        constrain(SpreadMode::Preferred, topology, &of_index, placement);
+    if let Some(rule) = &spread.pods {
+        constrain(rule.mode, topology, identity.selector(), placement);
     }
 }
 
-fn constrain(mode: SpreadMode, topology: &str, labels: &BTreeMap<String, String>, placement: &mut Placement) {
+fn constrain(mode: SpreadMode, topology: &str, labels: BTreeMap<String, String>, placement: &mut Placement) {
     let when = match mode {
         SpreadMode::Disabled => return,
         SpreadMode::Preferred => "ScheduleAnyway",
@@ -136,7 +159,7 @@ fn constrain(mode: SpreadMode, topology: &str, labels: &BTreeMap<String, String>
         max_skew: 1,
         topology_key: topology.to_owned(),
         when_unsatisfiable: when.to_owned(),
-        label_selector: Some(select(labels.clone())),
+        label_selector: Some(select(labels)),
         ..TopologySpreadConstraint::default()
     });
 }
@@ -170,8 +193,8 @@ fn pin(zones: &[String], shard: u32, index: u32, placement: &mut Placement) {
 mod tests {
     use super::*;
 
-    /// The constraints of a pod as `topology when labels`, without those every pod of the cluster has.
-    fn constraints(scheduling: &str, index: u32) -> Vec<String> {
+    /// What a pod prefers to be apart from, as `weight topology label`.
+    fn preferences(scheduling: &str, index: u32) -> Vec<String> {
         let identity = Identity {
             name: "c".to_owned(),
             namespace: "n".to_owned(),
@@ -179,35 +202,37 @@ mod tests {
             generation: None,
         };
         let scheduling: Scheduling = serde_json::from_str(scheduling).expect("should be a scheduling");
-        let describe = |constraint: &TopologySpreadConstraint| {
-            let labels = constraint.label_selector.clone().and_then(|selector| selector.match_labels);
-            let index = labels.unwrap_or_default().remove(keys::NODE_INDEX);
-            let topology = constraint.topology_key.rsplit('/').next().unwrap_or_default();
-            let of = index.map_or("all".to_owned(), |index| format!("index {index}"));
-            format!("{topology} {} {of}", constraint.when_unsatisfiable)
+        let describe = |term: &WeightedPodAffinityTerm| {
+            let topology = term.pod_affinity_term.topology_key.rsplit('/').next().unwrap_or_default();
+            let labels = term.pod_affinity_term.label_selector.clone().and_then(|all| all.match_labels);
+            let labels = labels.unwrap_or_default();
+            let own =
+                labels.iter().find(|(key, _)| [keys::SHARD_INDEX, keys::NODE_INDEX].contains(&key.as_str()));
+            let (key, value) = own.expect("should tell pods apart");
+            format!("{} {topology} {}={value}", term.weight, key.rsplit('/').next().unwrap_or_default())
         };
         let placement = placement(&identity, Some(&scheduling), 1, index);
-        placement.topology_spread_constraints.iter().map(describe).collect()
+        let rules = placement.affinity.and_then(|affinity| affinity.pod_anti_affinity).unwrap_or_default();
+        let preferred = rules.preferred_during_scheduling_ignored_during_execution.unwrap_or_default();
+        preferred.iter().map(describe).collect()
     }
 
     #[test]
-    fn nodes_of_one_index_are_kept_apart_unless_the_user_says_otherwise() {
-        let soft = ["hostname ScheduleAnyway index 0", "zone ScheduleAnyway index 0"];
-        assert_eq!(constraints("{}", 0), soft);
+    fn copies_are_kept_apart_and_then_those_that_may_lead_together() {
         assert_eq!(
-            constraints("{}", 2),
-            ["hostname ScheduleAnyway index 2", "zone ScheduleAnyway index 2"],
-            "after a failover they lead"
+            preferences("{}", 2),
+            [
+                "100 hostname shard-index=1",
+                "10 hostname node-index=2",
+                "50 zone shard-index=1",
+                "5 zone node-index=2"
+            ]
         );
-        let off = r#"{"node": {"spread": {"primaries": {"mode": "Disabled"}}}}"#;
-        assert_eq!(constraints(off, 0), ["zone ScheduleAnyway index 0"]);
-        let pods = r#"{"node": {"spread": {"pods": {"mode": "Preferred"}}}}"#;
-        assert_eq!(constraints(pods, 0), ["hostname ScheduleAnyway all", "zone ScheduleAnyway index 0"]);
-        let must = r#"{"node": {"spread": {"primaries": {"mode": "Required"}}}}"#;
-        assert_eq!(constraints(must, 0), ["hostname DoNotSchedule index 0", "zone ScheduleAnyway index 0"]);
-        assert_eq!(constraints(must, 1), ["zone ScheduleAnyway index 1"]);
-        let own = r#"{"topologySpreadConstraints": [
-            {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": 2}]}"#;
-        assert_eq!(constraints(own, 0), ["hostname ScheduleAnyway all", "zone ScheduleAnyway index 0"]);
+        let own = r#"{"node": {"spread": {"primaries": {"mode": "Disabled"}}}}"#;
+        assert_eq!(
+            preferences(own, 0),
+            ["100 hostname shard-index=1", "50 zone shard-index=1", "5 zone node-index=0"],
+            "the user's rule for primaries replaces ours"
+        );
     }
 }

@@ -5,6 +5,7 @@ use api::cluster::{BudgetMode, PodDisruptionBudgetMode};
 
 use super::super::build::{self, NodeOrders};
 use super::super::observe::{Observed, ObservedNode};
+use super::super::topology::Place;
 use super::super::users::Users;
 use super::super::validate::Desired;
 use super::Orders;
@@ -25,7 +26,10 @@ pub(super) fn writes(desired: &Desired, observed: &Observed, users: &Users, orde
         let budget = build::budget(identity, pods(desired, observed), orders.budget);
         writes.extend(difference(budget, observed.budget.as_deref()));
     }
-    for (shard, index) in desired.places() {
+    // First nodes first: where they go, everybody else is kept away from.
+    let mut places: Vec<Place> = desired.places().collect();
+    places.sort_by_key(|(shard, index)| (*index, *shard));
+    for (shard, index) in places {
         let there = observed.nodes.get(&(shard, index));
         let orders = node_orders(there, orders, (shard, index));
         let wanted = build::node(desired, shard, index, &orders);
@@ -37,15 +41,12 @@ pub(super) fn writes(desired: &Desired, observed: &Observed, users: &Users, orde
 /// What each node is told: what it was told before, unless something new is ordered.
 fn node_orders(there: Option<&ObservedNode>, orders: &Orders, place: (u32, u32)) -> NodeOrders {
     let before = there.map(|node| &node.node.spec);
-    let zone_before = before.and_then(|spec| spec.config.get("availability-zone").cloned());
     NodeOrders {
         workload_revision: orders
             .revisions
             .get(&place)
             .cloned()
             .or_else(|| before.and_then(|spec| spec.workload_revision.clone())),
-        // While a pod is between two machines, the zone it was in stays.
-        zone: there.and_then(|node| node.pod.as_ref()).and_then(|pod| pod.zone.clone()).or(zone_before),
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) struct Server {
     pub(super) primaryauth: String,
     /// It does not take another one while it runs.
     pub(super) is_stubborn: bool,
+    zone: String,
     host: String,
     run: u32,
     epoch: u64,
@@ -93,6 +94,7 @@ impl Server {
             importing: BTreeMap::new(),
             users: mounted.users(),
             primaryauth: mounted.replication.clone(),
+            zone: String::new(),
             is_stubborn: false,
             host: host.to_owned(),
             run: number,
@@ -113,6 +115,7 @@ impl Server {
         address.clone_into(&mut self.address);
         self.users = mounted.users();
         self.primaryauth.clone_from(&mounted.replication);
+        self.zone.clear();
         self.run = run;
         self.link = Link::Down;
         self.handshakes.clear();
@@ -179,6 +182,10 @@ impl Server {
             Order::Migrate { .. } | Order::Carry(_) => Err("ERR it takes two to move slots".into()),
             Order::RenewPassword if self.is_stubborn => Err("ERR not now".into()),
             Order::RenewPassword => Ok(()),
+            Order::SetZone(zone) => {
+                self.zone.clone_from(zone);
+                Ok(())
+            }
         }
     }
 
@@ -459,6 +466,7 @@ impl Server {
             id: self.id.clone(),
             run_id: format!("run-{}", self.run),
             version: Some(self.version),
+            zone: Some(self.zone.clone()),
             migrations: Vec::new(),
             keys_in_open_slots: self.keys_in_open_slots(all),
             health: ClusterHealth {
