@@ -78,11 +78,11 @@ undeploy: ## Remove the operator and its CRDs, and with them every ValkeyNode.
 	@hack/undeploy.sh
 
 .PHONY: bench
-bench: ## Measure start times, moves of slots, memory, API calls and sizes on the local cluster (ONLY=nodes|clusters).
+bench: ## Measure start times, moves of slots, memory, API calls and sizes on the local cluster (ONLY=nodes|clusters|starts|moves|many).
 	@hack/bench.sh
 
 .PHONY: campaign
-campaign: ## Every crash point, every fault and every change, again and again (ONLY=crashes|faults|cluster-changes|cluster-faults|cluster-crashes).
+campaign: ## Every crash point, every fault and every change, again and again (ONLY=crashes|faults|cluster-changes|cluster-faults|cluster-crashes[-creation|-life]).
 	@hack/campaign.sh
 
 .PHONY: witness

@@ -46,18 +46,11 @@ impl Chapter {
     }
 }
 
-/// A cluster at the point where a chapter begins. The installed operator must be scaled to zero.
-pub async fn prepare(world: &World, name: &str, chapter: Chapter) {
-    let before: &[Chapter] = match chapter {
-        Chapter::Creation => return,
-        Chapter::ScaleOut | Chapter::Roll => &[Chapter::Creation],
-        Chapter::ScaleIn => &[Chapter::Creation, Chapter::ScaleOut],
-    };
+/// Makes the cluster that the chapters after the first are about. The installed operator must be scaled to zero.
+pub async fn create(world: &World, name: &str) {
     let operator = Operator::start(world, None);
-    for chapter in before {
-        chapter.begin(world, name).await;
-        wait::until("the chapter before ends", PATIENCE, async || ended(world, name, *chapter).await).await;
-    }
+    Chapter::Creation.begin(world, name).await;
+    wait::until("it is made", PATIENCE, async || ended(world, name, Chapter::Creation).await).await;
     operator.stop().await;
 }
 

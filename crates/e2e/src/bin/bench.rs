@@ -15,17 +15,22 @@ const MEGABYTES: usize = 1000;
 
 #[tokio::main]
 async fn main() {
-    // `nodes` or `clusters` alone; both if nothing is said.
+    // One of the parts alone; all of them if nothing is said.
     let only = std::env::args().nth(1);
+    let wanted = |parts: &[&str]| only.as_deref().is_none_or(|only| parts.contains(&only));
     let world = World::open("bench").await;
     println!("machine: {}", machine());
     let before = processor_time();
-    if only.as_deref() != Some("clusters") {
+    if wanted(&["nodes"]) {
         nodes(&world).await;
     }
-    if only.as_deref() != Some("nodes") {
+    if wanted(&["clusters", "starts"]) {
         clusters_start(&world).await;
+    }
+    if wanted(&["clusters", "moves"]) {
         Box::pin(slots_move(&world)).await;
+    }
+    if wanted(&["clusters", "many"]) {
         many_clusters(&world).await;
     }
     world.close().await;

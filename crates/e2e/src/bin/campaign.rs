@@ -40,8 +40,10 @@ async fn main() {
     if wanted("cluster-faults") {
         Box::pin(every_cluster_fault()).await;
     }
-    if wanted("cluster-crashes") {
-        let crashes = Box::pin(every_crash_of_a_cluster(&world));
+    // Half of it alone: it is the longest part.
+    let half = only.as_deref().and_then(|only| only.strip_prefix("cluster-crashes-"));
+    if wanted("cluster-crashes") || half.is_some() {
+        let crashes = Box::pin(every_crash_of_a_cluster(&world, half.unwrap_or_default()));
         operator::away(&world.client, crashes).await;
     }
     world.close().await;
@@ -98,26 +100,58 @@ async fn every_cluster_fault() {
 }
 
 /// The operator dies after every deed of each part of a cluster's life, in turn.
-async fn every_crash_of_a_cluster(world: &World) {
+async fn every_crash_of_a_cluster(world: &World, part: &str) {
     println!(
         "\n| part of a cluster's life | crash points | converged | seconds |\n| --- | --- | --- | --- |"
     );
-    for chapter in Chapter::ALL {
+    if part != "life" {
         let begun = Instant::now();
-        let points = Box::pin(every_point_of(world, chapter)).await;
-        println!("| {chapter} | {points} | {points} | {} |", begun.elapsed().as_secs());
+        let points = Box::pin(every_point_of_a_creation(world)).await;
+        println!("| {} | {points} | {points} | {} |", Chapter::Creation, begun.elapsed().as_secs());
+    }
+    if part != "creation" {
+        Box::pin(every_point_of_a_life(world)).await;
     }
 }
 
-async fn every_point_of(world: &World, chapter: Chapter) -> usize {
+async fn every_point_of_a_creation(world: &World) -> usize {
     for point in 1..TOO_MANY_FOR_A_CLUSTER {
-        let name = format!("{chapter}{point}");
+        let name = format!("creation{point}");
         eprintln!("{name}: the operator dies after deed {point}");
-        lives::prepare(world, &name, chapter).await;
-        let end = lives::with_one_crash(world, &name, chapter, point).await;
+        let end = lives::with_one_crash(world, &name, Chapter::Creation, point).await;
         e2e::bench::clusters::remove(world, &name).await;
         if end == End::Stopped {
             return point - 1;
+        }
+    }
+    panic!("the operator acts without end")
+}
+
+/// One cluster lives through the same chapters again and again, and each time the operator dies one deed later.
+async fn every_point_of_a_life(world: &World) {
+    let chapters = [Chapter::ScaleOut, Chapter::ScaleIn, Chapter::Roll];
+    let mut points: [Option<usize>; 3] = [None; 3];
+    let mut seconds = [Duration::ZERO; 3];
+    lives::create(world, "life").await;
+    for point in 1..TOO_MANY_FOR_A_CLUSTER {
+        // What was scaled out is scaled in again.
+        let scales = points[..2].contains(&None);
+        for (number, chapter) in chapters.into_iter().enumerate() {
+            if !scales && number < 2 || points[number].is_some() && number == 2 {
+                continue;
+            }
+            eprintln!("{chapter}: the operator dies after deed {point}");
+            let begun = Instant::now();
+            let end = lives::with_one_crash(world, "life", chapter, point).await;
+            seconds[number] += begun.elapsed();
+            if end == End::Stopped && points[number].is_none() {
+                points[number] = Some(point - 1);
+                let (points, seconds) = (point - 1, seconds[number].as_secs());
+                println!("| {chapter} | {points} | {points} | {seconds} |");
+            }
+        }
+        if !points.contains(&None) {
+            return;
         }
     }
     panic!("the operator acts without end")

@@ -276,8 +276,8 @@ fn begin_moves(
     }
     if moves.to_be_announced {
         plan.deeds.push(Deed::normal("MovingSlots", progress));
-        plan.settling = true;
     }
+    plan.settling |= moves.to_be_announced || moves.under_way;
     plan.stages.extend((!moves.commands.is_empty()).then_some(moves.commands));
 }
 

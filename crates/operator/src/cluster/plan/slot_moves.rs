@@ -20,6 +20,8 @@ pub(super) struct Begun {
     pub(super) blocked: Option<Blocked>,
     /// The status must say first what is about to happen: slots that are found half moved are then known to be ours.
     pub(super) to_be_announced: bool,
+    /// Slots move just now: what comes after them waits for nothing else.
+    pub(super) under_way: bool,
 }
 
 /// Begin the first wave of moves, one per pair of nodes, unless one runs already. `announced` says that the status tells
@@ -34,6 +36,7 @@ pub(super) fn begin(
     let runs = |member: &Member<'_>| member.facts.migrations.iter().any(|one| one.state.is_running());
     // Slots that are half moved are settled first: somebody may hold keys of them.
     if topology.members.values().any(|member| runs(member) || member.has_open_slots()) {
+        begun.under_way = true;
         return begun;
     }
     for one in slots::waves(moves).into_iter().next().unwrap_or_default() {

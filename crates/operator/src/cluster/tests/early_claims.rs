@@ -72,3 +72,28 @@ fn another_number_of_shards_in_between_leads_to_that_number() {
         becomes_whole(world);
     }
 }
+
+/// Slots that were given to a name nobody has any more are given again, whenever that happens.
+#[test]
+fn a_server_that_dies_while_the_cluster_is_made_holds_nothing_up() {
+    for passes in 1..10 {
+        for place in [(0, 0), (1, 1), (2, 0)] {
+            let mut world = World::empty(&spec(3, 1));
+            for _ in 0..passes {
+                world.pass();
+                world.tick();
+            }
+            if !world.servers.contains_key(&place) {
+                continue;
+            }
+            world.lose(place);
+            assert!(
+                world.come_to_rest(60).is_some(),
+                "{place:?} after {passes}: {:#?}\n{:#?}",
+                world.status(),
+                world.servers
+            );
+            world.assert_no_slot_is_owned_twice();
+        }
+    }
+}

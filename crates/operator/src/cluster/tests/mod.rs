@@ -13,6 +13,7 @@ mod left_open;
 mod loopback;
 mod majority;
 mod moves;
+mod never_copied;
 mod numbers;
 mod objects;
 mod obstacles;

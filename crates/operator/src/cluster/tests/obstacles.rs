@@ -101,3 +101,20 @@ fn a_primary_that_serves_is_never_restarted_for_a_container_beside_it() {
         assert_eq!(node["spec"]["workloadRevision"], Value::Null, "the template is not allowed yet");
     }
 }
+
+/// Where nobody leads, a replica that answers may have all there is left of its shard.
+#[test]
+fn the_last_copy_that_answers_is_not_restarted_for_a_container_beside_it() {
+    let stuck = json!({"type": "Ready", "status": "False", "reason": "CrashLooping", "message": "exporter"});
+    for (primary_is_silent, allowed) in [(true, Value::Null), (false, json!("next"))] {
+        let mut world = World::settled(&spec(3, 1));
+        if primary_is_silent {
+            world.late_servers.insert((0, 0));
+        }
+        report(&mut world, (0, 1), &stuck, Some("next"));
+        world.pass();
+        world.pass();
+        let node = world.kubernetes.object(Kind::ValkeyNode, "gamma-0-1").expect("should be there");
+        assert_eq!(node["spec"]["workloadRevision"], allowed, "the primary is silent: {primary_is_silent}");
+    }
+}
