@@ -17,7 +17,7 @@ use crate::{chain, files, say, users};
 /// For one look: the kubelet's own limit must be longer, or nobody reads what we have to say.
 const LIMIT: Duration = Duration::from_secs(2);
 /// Between two looks of a run that waits.
-const EVERY: Duration = Duration::from_millis(100);
+const EVERY: Duration = Duration::from_millis(250);
 /// For each step of it.
 const PATIENCE: Deadlines =
     Deadlines { connect: Duration::from_secs(1), command: Duration::from_millis(1500) };

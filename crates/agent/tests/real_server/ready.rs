@@ -65,7 +65,7 @@ async fn a_probe_that_waits_ends_when_the_pod_is_ready() {
     let begun = Instant::now();
     let (ready, said) = pod.ready_within("600ms");
     assert!(!ready && said.contains("0 of 16384"), "{said}");
-    assert!(begun.elapsed() >= Duration::from_millis(400), "it gave up after {:?}", begun.elapsed());
+    assert!(begun.elapsed() >= Duration::from_millis(300), "it gave up after {:?}", begun.elapsed());
 
     let waiting = std::thread::spawn(move || (pod.ready_within("30s"), Instant::now(), pod));
     connection.cluster_add_slots(&[SlotRange::ALL]).await.expect("should take slots");
