@@ -33,7 +33,7 @@ hack/deploy.sh
 step "the whole system, several nodes side by side"
 tests --quiet -p e2e --test nodes -- --test-threads 4
 step "the whole system, clusters side by side"
-tests --quiet -p e2e --test clusters -- --test-threads 2
+tests --quiet -p e2e --test clusters -- --test-threads 3
 if [[ "$LOCAL_CLUSTER" == true ]]; then
   step "the whole system, one disturbance after the other"
   tests --quiet -p e2e --test disturbances -- --test-threads 1
