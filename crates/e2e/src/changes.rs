@@ -15,6 +15,8 @@ use crate::{World, wait};
 
 /// The longest time for which a shard may be without an acknowledged write while a change is made on purpose.
 pub const NOTICED: Duration = Duration::from_millis(500);
+/// How long a roll of three shards with a replica each may take.
+pub const ROLLED_WITHIN: Duration = Duration::from_secs(45);
 /// How long pods may take to be what a change makes of them.
 const PATIENCE: Duration = Duration::from_mins(3);
 

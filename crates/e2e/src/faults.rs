@@ -30,6 +30,8 @@ pub enum Fault {
     ServerKilled,
     /// The servers' containers stand still: connections stay open, nobody answers.
     ServerFrozen,
+    /// The servers' processes hang (SIGSTOP): connections stay open, nobody answers, and probes run beside them.
+    ServerHung,
     /// The pods are deleted, all at once, and have their time to end.
     PodDeleted,
     /// The pods are deleted, all at once, without any time to end.
@@ -68,6 +70,10 @@ impl Fault {
                 world,
                 pods.iter().map(|pod| Machinery::Freeze(Freeze { group: server_group(pod).folder })),
             ),
+            Self::ServerHung => {
+                let processes: Vec<_> = pods.iter().map(|pod| server_group(pod).main_process()).collect();
+                machinery(world, processes.into_iter().map(|one| Machinery::Stop(one.expect("should run"))))
+            }
             Self::PodDeleted => delete(world, pods, None).await,
             Self::PodForceDeleted => delete(world, pods, Some(0)).await,
             Self::MachineLost => InPlace::switch_off(world, &machines(pods)).await,

@@ -1,10 +1,11 @@
 //! What becomes of a cluster in a life of changes, under operators that die.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use api::ValkeyCluster;
 use k8s_openapi::api::core::v1::Pod;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::clusters::{Server, WHOLE_WITHIN};
 use crate::crash::{End, Operator};
@@ -15,6 +16,9 @@ use crate::{World, wait};
 
 /// How long a change may take while operators die again and again.
 const PATIENCE: Duration = Duration::from_mins(5);
+
+/// What a life begins with.
+static FIRST_SHAPE: LazyLock<Value> = LazyLock::new(|| json!({"shards": 2, "replicas": 1}));
 
 /// A part of a cluster's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -36,9 +40,7 @@ impl Chapter {
 
     async fn begin(self, world: &World, name: &str) {
         match self {
-            Self::Creation => {
-                world.cluster(name, json!({"shards": 2, "replicas": 1})).await;
-            }
+            Self::Creation => world.begin_witnessed_cluster(name, FIRST_SHAPE.clone()).await,
             Self::ScaleOut => world.change_cluster(name, json!({"shards": 3})).await,
             Self::ScaleIn => world.change_cluster(name, json!({"shards": 2})).await,
             Self::Roll => crate::changes::ask_for_restart(world, name).await,
@@ -49,21 +51,46 @@ impl Chapter {
 /// Makes the cluster that the chapters after the first are about. The installed operator must be scaled to zero.
 pub async fn create(world: &World, name: &str) {
     let operator = Operator::start(world, None);
-    Chapter::Creation.begin(world, name).await;
-    wait::until("it is made", PATIENCE, async || ended(world, name, Chapter::Creation).await).await;
+    world.witnessed_cluster(name, FIRST_SHAPE.clone()).await;
     operator.stop().await;
 }
 
 /// Lets a fault befall some servers at once, under the witness, and waits until the cluster is whole.
 pub async fn befalls(world: &World, name: &str, fault: Fault, victims: &[Server]) -> (Verdict, Duration) {
     let work = Box::pin(async {
-        fault.begin(world, &pods(victims)).await.mend(world).await;
-        for victim in victims {
-            started_again(world, victim).await;
-        }
+        let again = async {
+            for victim in victims {
+                started_again(world, victim).await;
+            }
+        };
+        fault.during(world, &pods(victims), again).await;
     });
     let (verdict, took) = world.under_witness(name, work).await;
     eprintln!("{fault} of {}: whole again after {took:?}\n{verdict}", victims.len());
+    (verdict, took)
+}
+
+/// Lets the machine under one primary lose its power until the others serve every slot without it, under the witness. The
+/// primary shares its machine with no other one: with two of three gone, nobody could be voted in.
+pub async fn loses_a_machine(world: &World, name: &str) -> (Verdict, Duration) {
+    let primaries = world.primaries(name).await;
+    let machine = |server: &Server| server.pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+    let alone = |one: &&Server| primaries.iter().filter(|other| machine(other) == machine(one)).count() == 1;
+    let victim = primaries.iter().find(alone).expect("the primaries should not all be on one machine");
+    let served = async {
+        wait::until("every slot is served without the machine", WHOLE_WITHIN, async || {
+            let status = world.cluster_status(name).await;
+            let slots = status.summary.map(|summary| summary.slots).unwrap_or_default();
+            let served = slots == "16384/16384" && status.phase != Some(api::cluster::ClusterPhase::Ready);
+            if served { Ok(()) } else { Err((slots, status.message)) }
+        })
+        .await;
+    };
+    // Mended whatever happens: others need the machine.
+    let pods = pods(std::slice::from_ref(victim));
+    let work = Box::pin(Fault::MachineLost.during(world, &pods, served));
+    let (verdict, took) = world.under_witness(name, work).await;
+    eprintln!("{}: whole again after {took:?}\n{verdict}", Fault::MachineLost);
     (verdict, took)
 }
 
@@ -85,6 +112,15 @@ pub async fn started_again(world: &World, before: &Server) {
         if another { Ok(()) } else { Err("the same".to_owned()) }
     })
     .await;
+}
+
+/// A part of a cluster's life under the witness: nothing that was acknowledged is lost, whoever dies.
+pub async fn witnessed<T>(world: &World, name: &str, part: impl Future<Output = T>) -> T {
+    let mut result = None;
+    let work = Box::pin(async { result = Some(part.await) });
+    let (verdict, _) = world.under_witness(name, work).await;
+    verdict.assert_nothing_lost();
+    result.expect("should have ended")
 }
 
 /// The operator dies after every few deeds, and another one starts, until the chapter is over. Returns how many died. The

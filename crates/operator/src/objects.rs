@@ -11,7 +11,7 @@ use kube::{Client, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Objects of one kind written at the same time.
+/// ValkeyNodes written at the same time.
 const PARALLEL: usize = 8;
 
 /// The kinds of objects the operator makes.
@@ -202,15 +202,17 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Write kind after kind, objects of one kind at once, up to the first kind of which one does not work; `written` gets
-    /// what was, as `Kind name`.
+    /// Write one after the other, ValkeyNodes at once, up to the first that does not work; `written` gets what was, as
+    /// `Kind name`.
     pub(crate) async fn perform_all(
         &self,
         writes: &[Write],
         is_ours: impl Fn(Kind, &ObjectMeta) -> bool,
         written: &mut Vec<String>,
     ) -> Result<(), Stopped> {
-        for alike in writes.chunk_by(|one, next| one.kind() == next.kind()) {
+        // Of everything else the order counts: passwords are stored before the file with their hashes.
+        let independent = |write: &Write| write.kind() == Kind::ValkeyNode;
+        for alike in writes.chunk_by(|one, next| independent(one) && independent(next)) {
             let calls: Vec<_> = alike.iter().map(|write| self.perform(write, &is_ours)).collect();
             // To the end, also if one fails: a call that is given up may still be obeyed, and nobody would know.
             let performed: Vec<_> = futures::stream::iter(calls).buffered(PARALLEL).collect().await;

@@ -6,10 +6,10 @@ use futures::StreamExt as _;
 use valkey::slots::{self, Owner};
 use valkey::{Connection, SlotRange};
 
+use crate::World;
 use crate::access::Access;
 use crate::clusters::Server;
 use crate::witness::slot_of;
-use crate::{World, wait};
 
 const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -73,7 +73,12 @@ pub async fn by_the_operator(world: &World, name: &str, shards: u32) -> Duration
         tokio::time::sleep(LOOK).await;
     }
     let begun = Instant::now();
-    while moves().await {
+    // Between two waves something else may be said.
+    let even = async || {
+        let owning = world.cluster_status(name).await.shard_details;
+        owning.iter().filter(|shard| !shard.slots.is_empty()).count() == shards as usize
+    };
+    while moves().await || !even().await {
         assert!(begun.elapsed() < PATIENCE, "slots are moved for ever");
         tokio::time::sleep(LOOK).await;
     }
@@ -101,11 +106,14 @@ pub async fn by_hand(world: &World, name: &str, shards: u32) -> Duration {
             connection(&one.from).cluster_migrate_slots(&job).await.expect("should begin");
         }
         for one in &wave {
-            wait::until("the move ends", PATIENCE, async || {
+            let runs = async || {
                 let all = connection(&one.from).cluster_slot_migrations().await.expect("should answer");
-                if all.iter().any(|one| one.state.is_running()) { Err("it goes on") } else { Ok(()) }
-            })
-            .await;
+                all.iter().any(|one| one.state.is_running())
+            };
+            while runs().await {
+                assert!(begun.elapsed() < PATIENCE, "slots are moved for ever");
+                tokio::time::sleep(LOOK).await;
+            }
         }
     }
     begun.elapsed()

@@ -17,12 +17,18 @@ const PASSWORD: &str = "witness-secret-1";
 
 impl World {
     /// Make a cluster with a user for the witness, and wait until it is ready.
-    pub async fn witnessed_cluster(&self, name: &str, mut spec: Value) {
+    pub async fn witnessed_cluster(&self, name: &str, spec: Value) {
+        self.begin_witnessed_cluster(name, spec).await;
+        self.wait_cluster_ready(name).await;
+    }
+
+    /// Ask for a cluster with a user for the witness.
+    pub async fn begin_witnessed_cluster(&self, name: &str, mut spec: Value) {
         let secret =
             json!({"metadata": {"name": api::names::users_secret(name)}, "stringData": {USER: PASSWORD}});
         self.create::<Secret>(secret).await;
         spec["users"] = json!([witness_user()]);
-        self.ready_cluster(name, spec).await;
+        self.cluster(name, spec).await;
     }
 
     /// The witness's way into a cluster, by the addresses its pods have now.

@@ -14,16 +14,25 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// What is left of it without these stretches, which do not overlap each other.
+    /// What is left of it without those of these stretches that lie at its beginning or its end. One in the middle did not
+    /// make it longer.
     pub(super) fn without(self, stretches: &[Self]) -> Duration {
         let end = |gap: &Self| gap.began + gap.length;
+        let at_its_edge = |other: &&Self| {
+            let begins = other.began <= self.began + EDGE && end(other) > self.began;
+            let ends = end(other) + EDGE >= end(&self) && other.began < end(&self);
+            begins || ends
+        };
         let shared = |other: &Self| {
             let (from, to) = (self.began.max(other.began), end(&self).min(end(other)));
             to.saturating_sub(from)
         };
-        self.length.saturating_sub(stretches.iter().map(shared).sum())
+        self.length.saturating_sub(stretches.iter().filter(at_its_edge).map(shared).sum())
     }
 }
+
+/// How far from the edge of a gap something still lies at it: as often as somebody looks at the clock.
+const EDGE: Duration = Duration::from_millis(10);
 
 /// Shorter gaps are not remembered one by one: at any rate worth its name there are too many.
 const LONG: Duration = Duration::from_millis(50);
@@ -91,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_inside_a_gap_is_taken_off() {
+    fn only_what_lies_at_the_edges_of_a_gap_is_taken_off() {
         let gap = |length, began| Gap {
             length: Duration::from_millis(length),
             began: Duration::from_millis(began),
@@ -100,7 +109,9 @@ mod tests {
             (vec![], 100),
             (vec![gap(500, 300)], 100),
             (vec![gap(50, 150)], 100),
-            (vec![gap(30, 220)], 70),
+            (vec![gap(30, 220), gap(30, 255)], 100),
+            (vec![gap(30, 205)], 70),
+            (vec![gap(30, 265)], 70),
             (vec![gap(30, 190), gap(30, 290)], 70),
             (vec![gap(300, 100)], 0),
         ] {

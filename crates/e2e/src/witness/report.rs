@@ -128,7 +128,7 @@ impl Report {
         self.shards.iter().map(|shard| shard.longest_gap).max().unwrap_or_default()
     }
 
-    /// The longest gap, each without the moments inside it in which the witness itself was late: a process that waits
+    /// The longest gap, each without the moments at its edges in which the witness itself was late: a process that waits
     /// for a processor is not the cluster's fault.
     pub fn noticed(&self) -> Duration {
         let gaps = self.shards.iter().flat_map(|shard| &shard.long_gaps);
@@ -189,11 +189,12 @@ impl fmt::Display for Report {
         row("all", &tally, gap)?;
         writeln!(
             f,
-            "{:.1} s, {:.0} of {} writes/s; longest gap {:.1} s after the first write; the witness itself was {} ms late",
+            "{:.1} s, {:.0} of {} writes/s; longest gap {:.1} s after the first write, {} ms without the witness's own lateness of up to {} ms",
             self.duration.as_secs_f64(),
             self.achieved_rate(),
             self.rate,
             gap.began.as_secs_f64(),
+            self.noticed().as_millis(),
             self.longest_stall().as_millis(),
         )?;
         writeln!(f, "redirects: {} MOVED, {} ASK", tally.moved, tally.asked)?;

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use e2e::changes::{Change, NOTICED, unnoticed};
+use e2e::changes::{Change, NOTICED, ROLLED_WITHIN, unnoticed};
 use e2e::faults::Fault;
 use e2e::{World, world};
 use serde_json::json;
 use valkey::client::FailoverMode;
-
-/// How long a roll of three shards with a replica each may take.
-const ROLLED_WITHIN: Duration = Duration::from_secs(45);
 
 #[tokio::test]
 async fn restarts_and_directives_and_users_go_unnoticed() {

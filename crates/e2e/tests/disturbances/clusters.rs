@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use e2e::clusters::{Server, WHOLE_WITHIN};
 use e2e::faults::Fault;
-use e2e::lives::{befalls, pods, started_again};
+use e2e::lives::{befalls, loses_a_machine, pods, started_again};
 use e2e::objects::uid;
 use e2e::witness::Verdict;
-use e2e::{World, wait, world};
+use e2e::{World, world};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
@@ -115,6 +115,22 @@ async fn nobody_takes_over_from_most_primaries_before_they_are_ended() {
     .await;
 }
 
+/// What hangs so that its own probe finds it, the operator ends by itself, and only then lets others take over.
+#[tokio::test]
+async fn most_primaries_that_hang_are_ended_and_replaced() {
+    world::run("hung-majority", async |world| {
+        volatile(world).await;
+        let victims = &world.primaries("hit").await[..2];
+        let (verdict, _) = befalls(world, "hit", Fault::ServerHung, victims).await;
+        verdict.assert_nothing_lost();
+        for victim in victims {
+            let now = world.cluster_server("hit", &victim.node).await;
+            assert_ne!(uid(&now.pod), uid(&victim.pod), "the pod of {} should have been ended", victim.node);
+        }
+    })
+    .await;
+}
+
 /// With data on volumes, everybody comes back with what they had, at other addresses.
 #[tokio::test]
 async fn all_pods_deleted_at_once_come_back_with_their_data() {
@@ -130,17 +146,12 @@ async fn all_pods_deleted_at_once_come_back_with_their_data() {
         let started = pods.iter().filter_map(e2e::bench::clusters::ran_since).max().expect("should run");
         let pods_took = Duration::try_from(started - deleted).unwrap_or_default();
         eprintln!("no write for {outage:?}; Kubernetes took {pods_took:?} to start the last server again");
-        assert!(outage <= BACK_WITHIN, "no write for {outage:?}");
+        assert!(
+            outage <= BACK_WITHIN,
+            "no write for {outage:?}, of it {pods_took:?} until the last server ran"
+        );
     })
     .await;
-}
-
-/// A primary that shares its machine with no other one: with two of three gone, nobody could be voted in.
-async fn lonely_primary(world: &World) -> Server {
-    let primaries = world.primaries("hit").await;
-    let machine = |server: &Server| server.pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-    let alone = |one: &&Server| primaries.iter().filter(|other| machine(other) == machine(one)).count() == 1;
-    primaries.iter().find(alone).expect("the primaries should not all be on one machine").clone()
 }
 
 /// The others notice by themselves that a machine is gone; when it is back, its servers follow.
@@ -148,27 +159,7 @@ async fn lonely_primary(world: &World) -> Server {
 async fn a_lost_machine_costs_no_shard() {
     world::run("lost-machine", async |world| {
         volatile(world).await;
-        let victim = lonely_primary(world).await;
-        let (verdict, took) = world
-            .under_witness(
-                "hit",
-                Box::pin(async {
-                    let served = async {
-                        wait::until("every slot is served without the machine", WHOLE_WITHIN, async || {
-                            let status = world.cluster_status("hit").await;
-                            let slots = status.summary.map(|summary| summary.slots).unwrap_or_default();
-                            let served = slots == "16384/16384"
-                                && status.phase != Some(api::cluster::ClusterPhase::Ready);
-                            if served { Ok(()) } else { Err((slots, status.message)) }
-                        })
-                        .await;
-                    };
-                    // Mended whatever happens: other tests need the machine.
-                    Fault::MachineLost.during(world, std::slice::from_ref(&victim.pod), served).await;
-                }),
-            )
-            .await;
-        eprintln!("machine lost: whole again after {took:?}\n{verdict}");
+        let (verdict, _) = loses_a_machine(world, "hit").await;
         verdict.assert_nothing_lost();
     })
     .await;

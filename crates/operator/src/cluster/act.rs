@@ -40,7 +40,7 @@ pub(super) struct Outcome {
     /// The commands among it.
     pub(super) obeyed: Vec<Order>,
     pub(super) collision: Option<Collision>,
-    /// The first call that failed: nothing after it was tried.
+    /// The first call that failed.
     pub(super) error: Option<kit::apply::Error>,
 }
 
@@ -59,22 +59,26 @@ pub(super) async fn act(
         manager: keys::CLUSTER_FIELD_MANAGER,
     };
     let ours = |_, meta: &_| controlled_by(meta, Some(&desired.identity.uid));
-    match writer.perform_all(&plan.writes, ours, &mut outcome.written).await {
-        Ok(()) => {}
-        Err(Stopped::Taken(collision)) => return Outcome { collision: Some(collision), ..outcome },
-        Err(Stopped::Failed(error)) => return Outcome { error: Some(error), ..outcome },
-    }
     let servers = Servers { observed, keys: server_keys, after_command: &context.after_command };
-    change_users(plan, &servers, &mut outcome).await;
-    for stage in &plan.stages {
-        // A later stage builds on the one before.
-        if !servers.command_all(stage, &mut outcome).await {
-            return outcome;
+    if let Err(stopped) = writer.perform_all(&plan.writes, ours, &mut outcome.written).await {
+        match stopped {
+            Stopped::Taken(collision) => outcome.collision = Some(collision),
+            Stopped::Failed(error) => outcome.error = Some(error),
         }
+        // What cannot be written must not keep a cluster from healing; everything else waits.
+        if plan.formed && plan.undertaking.is_none() {
+            servers.command_stages(&plan.stages, &mut outcome).await;
+        }
+        return outcome;
+    }
+    change_users(plan, &servers, &mut outcome).await;
+    if !servers.command_stages(&plan.stages, &mut outcome).await {
+        return outcome;
     }
     if let Some(step) = &plan.step {
         take(&writer, step, &mut outcome).await;
     }
+    servers.command_all(&plan.trifles, &mut outcome).await;
     outcome
 }
 
@@ -138,6 +142,16 @@ impl Servers<'_> {
             self.after_command.call().await;
         }
         (place, applied.map_err(|error| kit::telemetry::chain(&error)))
+    }
+
+    /// Whether all of them were taken. A later stage builds on the one before.
+    async fn command_stages(&self, stages: &[Stage], outcome: &mut Outcome) -> bool {
+        for stage in stages {
+            if !self.command_all(stage, outcome).await {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether all of them were taken.

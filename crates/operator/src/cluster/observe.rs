@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::{ValkeyNode, keys, names};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{Pod, PodStatus, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt as _};
@@ -51,6 +51,8 @@ pub(super) struct ObservedNode {
     pub(super) pod: Option<PodFacts>,
     /// An older pod of the node is not gone yet.
     pub(super) another_pod_leaves: bool,
+    /// A server in a pod of it knew every slot once, or died: whoever is in it now may not be the first.
+    pub(super) has_past: bool,
     pub(super) server: ServerView,
 }
 
@@ -222,6 +224,7 @@ fn nodes(
                 node: Arc::new(node.clone()),
                 pod,
                 another_pod_leaves: mine.len() > 1,
+                has_past: mine.iter().filter_map(|pod| pod.status.as_ref()).any(has_past),
                 server: ServerView::NotAsked,
             },
         );
@@ -285,6 +288,14 @@ fn pod_facts(pod: &Pod, overdue: bool) -> PodFacts {
         overdue,
         zone: None,
     }
+}
+
+/// The startup probe of a server succeeds once it knows every slot.
+fn has_past(status: &PodStatus) -> bool {
+    let containers = status.container_statuses.iter().flatten();
+    containers
+        .filter(|container| container.name == names::SERVER_CONTAINER)
+        .any(|server| server.started == Some(true) || server.restart_count > 0)
 }
 
 fn machine_of(node: &ObservedNode, context: &Context) -> Option<String> {

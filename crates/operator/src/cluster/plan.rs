@@ -117,6 +117,10 @@ pub(super) struct Plan {
     pub(super) writes: Vec<Write>,
     /// Commands for the servers: one stage after the other, those of a stage at once.
     pub(super) stages: Vec<Stage>,
+    /// Commands that nothing else waits for, the last of all: whoever still shows the previous password is let in with it.
+    pub(super) trifles: Stage,
+    /// There is something to keep going, whatever cannot be written.
+    pub(super) formed: bool,
     /// Changes of users, by node.
     pub(super) users: BTreeMap<Place, users::Changes>,
     pub(super) orders: Orders,
@@ -167,9 +171,8 @@ pub(super) fn plan(
     }
     // Until every node has looked at its newest spec, nobody knows whether it asks for a restart.
     plan.settling |= observed.nodes.values().any(ObservedNode::lags);
-    // Last: whoever still shows the previous password is let in with it.
-    let trifles = [renew_passwords(topology), tell_zones(observed, topology)];
-    plan.stages.extend(trifles.into_iter().filter(|stage| !stage.is_empty()));
+    plan.trifles = [renew_passwords(topology), tell_zones(observed, topology)].concat();
+    plan.formed = was_formed(status);
     if users.turn == Some(Turn::Switched) {
         let note = "the system users have new passwords; those before stay valid until the next rotation";
         plan.deeds.push(Deed::normal("SystemPasswordsRotated", note));
@@ -316,7 +319,11 @@ fn topology_commands(
     in_flight: &BTreeSet<u32>,
     plan: &mut Plan,
 ) {
-    let everybody = desired.places().all(|place| topology.members.contains_key(&place));
+    let starts = |node: &&ObservedNode| node.address().is_some() && obstacle::stuck(node).is_none();
+    let silent = |node: &ObservedNode| !topology.members.contains_key(&(node.shard, node.index));
+    // Also those that the spec no longer asks for: they may have been given slots before it changed.
+    let everybody = desired.places().all(|place| topology.members.contains_key(&place))
+        && !observed.nodes.values().filter(starts).any(silent);
     if !was_formed(status) && everybody && !topology.unowned().is_empty() {
         plan.stages = formation::form(desired, topology);
         plan.deeds.extend(forming(desired, topology, &plan.stages));
@@ -326,9 +333,8 @@ fn topology_commands(
     if !was_formed(status) && !everybody {
         // Whoever is introduced early can no longer be given an epoch of its own. Servers that start are looked at closely,
         // those that cannot start are not.
-        let starts = |node: &ObservedNode| node.address().is_some() && obstacle::stuck(node).is_none();
-        plan.settling = observed.nodes.values().any(starts);
-        plan.stages = formation::claim_early(desired, topology);
+        plan.settling = observed.nodes.values().any(|node| starts(&node));
+        plan.stages = formation::claim_early(desired, observed, topology);
         plan.deeds.extend(forming(desired, topology, &plan.stages));
         return;
     }

@@ -32,7 +32,7 @@ pub(super) struct Outcome {
     pub(super) config: ConfigOutcome,
     pub(super) collision: Option<Collision>,
     pub(super) pod_deleted: Option<&'static str>,
-    /// The first call that failed: nothing after it was tried.
+    /// The first call that failed: no other kind of object was tried after it.
     pub(super) error: Option<kit::apply::Error>,
 }
 

@@ -38,8 +38,8 @@ pub(super) fn placement(
         topology_spread_constraints: scheduling.topology_spread_constraints.clone(),
     };
     // Machines weigh more than zones: two copies in one zone survive the loss of a machine, not the other way round. Copies
-    // of one shard weigh more than anything else.
-    for (topology, spread, weights) in [(MACHINE, machine, [100, 10]), (ZONE, zone, [50, 5])] {
+    // of one shard weigh more than a hundred pods of one index: every pod counts.
+    for (topology, spread, weights) in [(MACHINE, machine, [100, 1]), (ZONE, zone, [50, 1])] {
         keep_shard_apart(identity, shard, topology, spread, weights[0], &mut placement);
         keep_index_apart(identity, index, topology, spread, weights[1], &mut placement);
         spread_evenly(identity, index, topology, spread, &mut placement);
@@ -223,15 +223,15 @@ mod tests {
             preferences("{}", 2),
             [
                 "100 hostname shard-index=1",
-                "10 hostname node-index=2",
+                "1 hostname node-index=2",
                 "50 zone shard-index=1",
-                "5 zone node-index=2"
+                "1 zone node-index=2"
             ]
         );
         let own = r#"{"node": {"spread": {"primaries": {"mode": "Disabled"}}}}"#;
         assert_eq!(
             preferences(own, 0),
-            ["100 hostname shard-index=1", "50 zone shard-index=1", "5 zone node-index=0"],
+            ["100 hostname shard-index=1", "50 zone shard-index=1", "1 zone node-index=0"],
             "the user's rule for primaries replaces ours"
         );
     }

@@ -4,6 +4,8 @@ use valkey::client::FailoverMode;
 use valkey::{SlotRange, slots};
 
 use super::super::command::{Command, Order, Stage};
+use super::super::observe::Observed;
+use super::super::obstacle;
 use super::super::topology::{Topology, Whose};
 use super::super::validate::{Data, Desired};
 
@@ -18,10 +20,17 @@ pub(super) fn form(desired: &Desired, topology: &Topology<'_>) -> Vec<Stage> {
 }
 
 /// Give slots to first nodes that answer while others are still on their way: a server that owns nothing for its first two
-/// seconds believes to be cut off from its cluster, and later refuses to serve for five. Only where nobody knows anybody
-/// and no volume can hold another past: whoever is silent may not own the slots already.
-pub(super) fn claim_early(desired: &Desired, topology: &Topology<'_>) -> Vec<Stage> {
-    if desired.data == Data::Kept || topology.members.values().any(|member| !member.is_alone()) {
+/// seconds believes to be cut off from its cluster, and later refuses to serve for five. Only where nobody can have a past:
+/// whoever is silent may own the slots already, with all that was ever written to them. And only where everybody will be there
+/// soon and nobody owns all slots alone: what a server acknowledges before it was introduced to the others is nowhere else.
+pub(super) fn claim_early(desired: &Desired, observed: &Observed, topology: &Topology<'_>) -> Vec<Stage> {
+    let past = desired.data == Data::Kept
+        || observed.nodes.values().any(|node| node.has_past)
+        || topology.members.values().any(|member| !member.is_alone());
+    let comes = |place| {
+        observed.nodes.get(&place).is_some_and(|node| node.pod.is_some() && obstacle::stuck(node).is_none())
+    };
+    if past || desired.shards == 1 || !desired.places().all(comes) {
         return Vec::new();
     }
     claim(desired, topology).into_iter().filter(|stage| !stage.is_empty()).collect()

@@ -26,7 +26,7 @@ pub(super) fn writes(desired: &Desired, observed: &Observed, users: &Users, orde
         let budget = build::budget(identity, pods(desired, observed), orders.budget);
         writes.extend(difference(budget, observed.budget.as_deref()));
     }
-    // First nodes first: where they go, everybody else is kept away from.
+    // First nodes first: those that are scheduled later are kept away from them, not the other way round.
     let mut places: Vec<Place> = desired.places().collect();
     places.sort_by_key(|(shard, index)| (*index, *shard));
     for (shard, index) in places {

@@ -5,6 +5,7 @@ use valkey::slots;
 
 use super::super::topology::Place;
 use super::convergence::{assert_rests, spec};
+use super::kubernetes;
 use super::world::World;
 
 const KEPT: &str = "shards: 3\nreplicas: 1\npersistence: {size: 1Gi}";
@@ -46,17 +47,34 @@ fn nobody_is_given_slots_early_where_a_volume_may_hold_another_past() {
     becomes_whole(world);
 }
 
+/// Whoever is silent may have all there is: the operator knows nothing of what was before, and the others do not answer.
 #[test]
 fn nobody_is_given_slots_early_where_somebody_has_a_past() {
-    let mut world = World::settled(&spec(3, 1));
-    world.cluster.status = None;
-    world.lose((0, 0));
-    world.late_servers.insert((1, 1));
-    for _ in 0..3 {
-        world.pass();
-        world.tick();
+    let others = [(0, 1), (1, 0), (1, 1), (2, 0), (2, 1)];
+    for silent in [&others[..], &others[2..3]] {
+        let mut world = World::settled(&spec(3, 1));
+        world.servers.values_mut().for_each(|server| server.has_keys = true);
+        world.cluster.status = None;
+        world.lose((0, 0));
+        world.late_servers.extend(silent);
+        for _ in 0..6 {
+            // They vote, but nobody is told.
+            world.pass();
+            kubernetes::tick(&mut world);
+        }
+        assert!(world.server((0, 0)).slots().is_empty(), "{silent:?}: {:#?}", world.servers);
+        world.late_servers.clear();
+        assert!(world.come_to_rest(60).is_some(), "{silent:?}: {:#?}", world.status());
+        assert!(world.servers.values().all(|server| server.has_keys), "{silent:?}: {:#?}", world.servers);
     }
-    assert!(world.server((0, 0)).slots().is_empty(), "{:#?}", world.servers);
+}
+
+/// One server alone would serve all slots without a copy of anything.
+#[test]
+fn nobody_is_given_slots_early_who_would_serve_alone() {
+    let world = with_late(&spec(1, 2), &[(0, 1)]);
+    assert!(world.servers.values().all(|server| server.slots().is_empty()), "{:#?}", world.servers);
+    becomes_whole(world);
 }
 
 #[test]

@@ -184,6 +184,8 @@ impl World {
         let kubernetes = &self.kubernetes;
         let nodes = kubernetes.nodes().into_iter().map(|(place, node)| {
             let pod = kubernetes.pods.get(&place).map(|pod| pod.facts.clone());
+            // Once it has known all slots, a pod stays ready.
+            let has_past = pod.as_ref().is_some_and(|pod| pod.ready);
             let address = pod.as_ref().and_then(|pod| pod.address.as_ref());
             let started = self.servers.get(&place).filter(|_| !self.late_servers.contains(&place));
             let server = match (address, started) {
@@ -199,7 +201,15 @@ impl World {
             };
             (
                 place,
-                ObservedNode { shard: place.0, index: place.1, node, pod, another_pod_leaves: false, server },
+                ObservedNode {
+                    shard: place.0,
+                    index: place.1,
+                    node,
+                    pod,
+                    another_pod_leaves: false,
+                    has_past,
+                    server,
+                },
             )
         });
         Observed {
@@ -301,7 +311,8 @@ impl World {
             }
             passed.obeyed.push(format!("ACL at {}-{}", place.0, place.1));
         }
-        for stage in &plan.stages {
+        let trifles = (!plan.trifles.is_empty()).then_some(&plan.trifles);
+        for stage in plan.stages.iter().chain(trifles) {
             let mut stage = stage.clone();
             let first = self.turn % stage.len();
             stage.rotate_left(first);
