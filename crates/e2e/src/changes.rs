@@ -15,6 +15,8 @@ use crate::{World, wait};
 
 /// The longest time for which a shard may be without an acknowledged write while a change is made on purpose.
 pub const NOTICED: Duration = Duration::from_millis(500);
+/// The longest time for which a single write may wait meanwhile.
+const WAITED: Duration = Duration::from_secs(1);
 /// How long a roll of three shards with a replica each may take.
 pub const ROLLED_WITHIN: Duration = Duration::from_secs(45);
 /// How long pods may take to be what a change makes of them.
@@ -103,6 +105,9 @@ pub async fn unnoticed(world: &World, cluster: &str, change: Change) -> Duration
     verdict.report.assert_no_failed_operations();
     let gap = verdict.report.noticed();
     assert!(gap <= NOTICED, "{change}: a shard took no write for {gap:?}\n{verdict}");
+    // A part of a shard may wait while the rest of it answers.
+    let wait = verdict.tally().latency.longest().saturating_sub(verdict.report.longest_stall());
+    assert!(wait <= WAITED, "{change}: a write waited for {wait:?}\n{verdict}");
     took
 }
 

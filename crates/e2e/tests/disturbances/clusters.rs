@@ -14,6 +14,9 @@ use serde_json::json;
 /// How long clients may wait when every pod is deleted at once.
 const BACK_WITHIN: Duration = Duration::from_secs(15);
 
+/// In which time Kubernetes starts six servers on a machine that has time for them.
+const STARTED_WITHIN: Duration = Duration::from_secs(10);
+
 /// Three shards with a copy each, without any volume: what a server forgets, only its copy knows.
 async fn volatile(world: &World) {
     world.witnessed_cluster("hit", json!({"shards": 3, "replicas": 1})).await;
@@ -137,21 +140,29 @@ async fn all_pods_deleted_at_once_come_back_with_their_data() {
     world::run("all-deleted", async |world| {
         let spec = json!({"shards": 3, "replicas": 1, "persistence": {"size": "64Mi"}});
         world.witnessed_cluster("hit", spec).await;
-        let victims = world.cluster_servers("hit").await;
-        let deleted = jiff::Timestamp::now();
-        let (verdict, _) = befalls(world, "hit", Fault::PodDeleted, &victims).await;
-        verdict.assert_nothing_lost();
-        let outage = verdict.report.longest_gap().length;
-        let pods: Vec<Pod> = world.cluster_pods("hit").await.into_iter().flatten().collect();
-        let started = pods.iter().filter_map(e2e::bench::clusters::ran_since).max().expect("should run");
-        let pods_took = Duration::try_from(started - deleted).unwrap_or_default();
-        eprintln!("no write for {outage:?}; Kubernetes took {pods_took:?} to start the last server again");
-        assert!(
-            outage <= BACK_WITHIN,
-            "no write for {outage:?}, of it {pods_took:?} until the last server ran"
-        );
+        // Where Kubernetes alone takes too long to start servers, nothing was measured but the machine.
+        for last_try in [false, false, true] {
+            let (outage, started) = all_pods_deleted(world).await;
+            eprintln!("no write for {outage:?}; Kubernetes took {started:?} to start the last server again");
+            if outage <= BACK_WITHIN {
+                break;
+            }
+            let void = started > STARTED_WITHIN && !last_try;
+            assert!(void, "no write for {outage:?}, of it {started:?} until the last server ran");
+        }
     })
     .await;
+}
+
+/// For how long clients waited, and how long Kubernetes took until the last server ran.
+async fn all_pods_deleted(world: &World) -> (Duration, Duration) {
+    let victims = world.cluster_servers("hit").await;
+    let deleted = jiff::Timestamp::now();
+    let (verdict, _) = befalls(world, "hit", Fault::PodDeleted, &victims).await;
+    verdict.assert_nothing_lost();
+    let pods: Vec<Pod> = world.cluster_pods("hit").await.into_iter().flatten().collect();
+    let started = pods.iter().filter_map(e2e::bench::clusters::ran_since).max().expect("should run");
+    (verdict.report.longest_gap().length, Duration::try_from(started - deleted).unwrap_or_default())
 }
 
 /// The others notice by themselves that a machine is gone; when it is back, its servers follow.
