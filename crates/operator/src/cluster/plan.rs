@@ -263,19 +263,20 @@ fn begin_moves(
     status: &ValkeyClusterStatus,
     plan: &mut Plan,
 ) {
-    for (node, words) in moves.failures {
-        plan.deeds.push(Deed::warning("MigrationFailed", words).about(&node));
-    }
     let was_moving = is_moving_slots(status);
     for command in &moves.commands {
-        // Every pass carries on with slots that move one by one, and only the first is worth a word.
-        let goes_on = matches!(command.order, Order::Carry(_));
-        if !goes_on {
+        let node = health.name(command.at);
+        // A second failure is not followed by a third try at once.
+        if moves.failures.iter().any(|(failed, _)| *failed == node) {
             plan.promotions.insert(command.at.0);
         }
-        if !goes_on || !was_moving {
-            plan.deeds.push(Deed::normal("MovingSlots", progress).about(&health.name(command.at)));
+        // Every pass carries on with slots that move one by one, and only the first is worth a word.
+        if !matches!(command.order, Order::Carry(_)) || !was_moving {
+            plan.deeds.push(Deed::normal("MovingSlots", progress).about(&node));
         }
+    }
+    for (node, words) in moves.failures {
+        plan.deeds.push(Deed::warning("MigrationFailed", words).about(&node));
     }
     if moves.to_be_announced {
         plan.deeds.push(Deed::normal("MovingSlots", progress));

@@ -70,7 +70,7 @@ fn release(member: &Member<'_>) -> Option<(u32, u32)> {
 }
 
 fn at_once(from: &Member<'_>, one: Move, in_flight: &BTreeSet<u32>, begun: &mut Begun) {
-    // A move that failed is tried again, but not at once.
+    // A move that failed is tried again, and after that not at once.
     if let Some(failed) = failed_export(from) {
         begun.failures.push((from.name.to_owned(), failed.to_owned()));
         if in_flight.contains(&from.place.0) {
