@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What is too long for `make test`: a crash after every write of a creation for each workload type, and repeated machine
-# losses, freezes and full disks.
+# What is too long for `make test`: every crash point, every fault and every change, again and again.
 source "$(dirname "$0")/cluster-env.sh"
 require_local "make campaign"
 require_cluster
