@@ -1,6 +1,5 @@
 //! What becomes of a cluster in a life of changes, under operators that die.
 
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use api::ValkeyCluster;
@@ -18,7 +17,9 @@ use crate::{World, wait};
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What a life begins with.
-static FIRST_SHAPE: LazyLock<Value> = LazyLock::new(|| json!({"shards": 2, "replicas": 1}));
+fn first_shape() -> Value {
+    json!({"shards": 2, "replicas": 1})
+}
 
 /// A part of a cluster's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -40,7 +41,7 @@ impl Chapter {
 
     async fn begin(self, world: &World, name: &str) {
         match self {
-            Self::Creation => world.begin_witnessed_cluster(name, FIRST_SHAPE.clone()).await,
+            Self::Creation => world.begin_witnessed_cluster(name, first_shape()).await,
             Self::ScaleOut => world.change_cluster(name, json!({"shards": 3})).await,
             Self::ScaleIn => world.change_cluster(name, json!({"shards": 2})).await,
             Self::Roll => crate::changes::ask_for_restart(world, name).await,
@@ -51,7 +52,7 @@ impl Chapter {
 /// Makes the cluster that the chapters after the first are about. The installed operator must be scaled to zero.
 pub async fn create(world: &World, name: &str) {
     let operator = Operator::start(world, None);
-    world.witnessed_cluster(name, FIRST_SHAPE.clone()).await;
+    world.witnessed_cluster(name, first_shape()).await;
     operator.stop().await;
 }
 

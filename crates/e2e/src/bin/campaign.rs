@@ -163,7 +163,8 @@ async fn every_point_of_a_life(world: &World) {
         // What was scaled out is scaled in again.
         let scales = chapters[..2].iter().any(|one| !one.done());
         for one in &mut chapters {
-            if if one.chapter == Chapter::Roll { one.done() } else { !scales } {
+            let goes_on = if one.chapter == Chapter::Roll { !one.done() } else { scales };
+            if !goes_on {
                 continue;
             }
             eprintln!("{}: the operator dies after deed {point}", one.chapter);

@@ -65,8 +65,7 @@ pub(super) async fn act(
             Stopped::Taken(collision) => outcome.collision = Some(collision),
             Stopped::Failed(error) => outcome.error = Some(error),
         }
-        // What cannot be written must not keep a cluster from healing; everything else waits.
-        if plan.formed && plan.undertaking.is_none() {
+        if plan.heals {
             servers.command_stages(&plan.stages, &mut outcome).await;
         }
         return outcome;

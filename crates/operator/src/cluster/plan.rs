@@ -119,8 +119,8 @@ pub(super) struct Plan {
     pub(super) stages: Vec<Stage>,
     /// Commands that nothing else waits for, the last of all: whoever still shows the previous password is let in with it.
     pub(super) trifles: Stage,
-    /// There is something to keep going, whatever cannot be written.
-    pub(super) formed: bool,
+    /// The stages mend a cluster that was formed: they are not kept back by something that cannot be written.
+    pub(super) heals: bool,
     /// Changes of users, by node.
     pub(super) users: BTreeMap<Place, users::Changes>,
     pub(super) orders: Orders,
@@ -172,7 +172,7 @@ pub(super) fn plan(
     // Until every node has looked at its newest spec, nobody knows whether it asks for a restart.
     plan.settling |= observed.nodes.values().any(ObservedNode::lags);
     plan.trifles = [renew_passwords(topology), tell_zones(observed, topology)].concat();
-    plan.formed = was_formed(status);
+    plan.heals = was_formed(status) && plan.undertaking.is_none();
     if users.turn == Some(Turn::Switched) {
         let note = "the system users have new passwords; those before stay valid until the next rotation";
         plan.deeds.push(Deed::normal("SystemPasswordsRotated", note));

@@ -10,6 +10,6 @@ mod services;
 
 pub(super) use budget::budget;
 pub(super) use meta::Identity;
-pub(super) use node::{NodeOrders, node};
+pub(super) use node::node;
 pub(super) use secrets::{passwords, users_file};
 pub(super) use services::{client_service, headless_service};

@@ -13,15 +13,8 @@ use super::super::validate::Desired;
 use super::{pod, scheduling};
 use crate::objects::{Kind, Wanted};
 
-/// What the cluster orders of one node, besides what all nodes have in common.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct NodeOrders {
-    /// The revision of the pod template that may run.
-    pub(in super::super) workload_revision: Option<String>,
-}
-
-/// The node at a place.
-pub(in super::super) fn node(desired: &Desired, shard: u32, index: u32, orders: &NodeOrders) -> Wanted {
+/// The node at a place, and the revision of the pod template that it may run.
+pub(in super::super) fn node(desired: &Desired, shard: u32, index: u32, revision: Option<&str>) -> Wanted {
     let identity = &desired.identity;
     let name = names::cluster_node(&identity.name, shard, index);
     let mut metadata = identity.owned(name.clone());
@@ -29,11 +22,11 @@ pub(in super::super) fn node(desired: &Desired, shard: u32, index: u32, orders: 
     labels.insert(keys::INSTANCE.to_owned(), name.clone());
     labels.insert(keys::SHARD_INDEX.to_owned(), shard.to_string());
     labels.insert(keys::NODE_INDEX.to_owned(), index.to_string());
-    let node = ValkeyNode { metadata, spec: spec(desired, &name, shard, index, orders), status: None };
+    let node = ValkeyNode { metadata, spec: spec(desired, &name, shard, index, revision), status: None };
     Wanted::new(Kind::ValkeyNode, &node)
 }
 
-fn spec(desired: &Desired, name: &str, shard: u32, index: u32, orders: &NodeOrders) -> ValkeyNodeSpec {
+fn spec(desired: &Desired, name: &str, shard: u32, index: u32, revision: Option<&str>) -> ValkeyNodeSpec {
     let spec = &desired.spec;
     let identity = &desired.identity;
     let none = api::cluster::Scheduling::default();
@@ -62,7 +55,7 @@ fn spec(desired: &Desired, name: &str, shard: u32, index: u32, orders: &NodeOrde
             WorkloadType::Deployment => UpdateStrategy::RollingUpdate,
             WorkloadType::StatefulSet | WorkloadType::Pod => UpdateStrategy::OnDelete,
         },
-        workload_revision: orders.workload_revision.clone(),
+        workload_revision: revision.map(ToOwned::to_owned),
     }
 }
 

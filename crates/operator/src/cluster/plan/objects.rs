@@ -3,7 +3,7 @@
 
 use api::cluster::{BudgetMode, PodDisruptionBudgetMode};
 
-use super::super::build::{self, NodeOrders};
+use super::super::build;
 use super::super::observe::{Observed, ObservedNode};
 use super::super::topology::Place;
 use super::super::users::Users;
@@ -31,23 +31,16 @@ pub(super) fn writes(desired: &Desired, observed: &Observed, users: &Users, orde
     places.sort_by_key(|(shard, index)| (*index, *shard));
     for (shard, index) in places {
         let there = observed.nodes.get(&(shard, index));
-        let orders = node_orders(there, orders, (shard, index));
-        let wanted = build::node(desired, shard, index, &orders);
+        let wanted = build::node(desired, shard, index, revision(there, orders, (shard, index)));
         writes.extend(difference(wanted, there.map(|node| node.node.as_ref())));
     }
     writes
 }
 
-/// What each node is told: what it was told before, unless something new is ordered.
-fn node_orders(there: Option<&ObservedNode>, orders: &Orders, place: (u32, u32)) -> NodeOrders {
-    let before = there.map(|node| &node.node.spec);
-    NodeOrders {
-        workload_revision: orders
-            .revisions
-            .get(&place)
-            .cloned()
-            .or_else(|| before.and_then(|spec| spec.workload_revision.clone())),
-    }
+/// The revision that a node may run: the one it was allowed before, unless another is ordered.
+fn revision<'a>(there: Option<&'a ObservedNode>, orders: &'a Orders, place: Place) -> Option<&'a str> {
+    let before = || there.and_then(|node| node.node.spec.workload_revision.as_deref());
+    orders.revisions.get(&place).map(String::as_str).or_else(before)
 }
 
 /// Whether the user wants a budget.

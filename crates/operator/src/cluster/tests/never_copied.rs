@@ -40,6 +40,7 @@ fn a_full_copy_takes_over() {
         let plan = orphaned(spec, 100, false);
         assert_eq!(reasons(&plan), ["PrimaryLost"]);
         assert_eq!(plan.promotions, BTreeSet::from([0]));
+        assert!(plan.heals, "also if a write is refused");
     }
 }
 
