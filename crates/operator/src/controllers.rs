@@ -2,10 +2,10 @@
 
 use std::future::ready;
 
-use api::{ValkeyCluster, ValkeyNode, keys};
+use api::{ValkeyCluster, ValkeyNode, keys, names};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kit::metrics::Metrics;
 use kube::core::DeserializeGuard;
@@ -20,6 +20,9 @@ use crate::hooks::AfterCommand;
 use crate::settings::Settings;
 use crate::watch::{Caller, Changes, Scope, labelled_with, tell};
 use crate::{cluster, node};
+
+/// A StatefulSet that cannot make its pod says so nowhere else: no object changes.
+const NO_POD_MADE: &str = "involvedObject.kind=StatefulSet,reason=FailedCreate";
 
 /// Run every controller for one namespace, or for all, until `stop`.
 pub async fn run(
@@ -56,6 +59,7 @@ pub async fn run(
     watches.spawn(tell(claim_changes, news.clone().of_object()));
     watches.spawn(tell(secret_changes, news.clone().of_object()));
     watches.spawn(tell(budget_changes, news.clone().of_object()));
+    watches.spawn(tell(scope.selected::<Event>(NO_POD_MADE), news.clone().of_event()));
     let (node_known, known_nodes) = mpsc::unbounded_channel();
     let (cluster_known, known_clusters) = mpsc::unbounded_channel();
     watches.spawn(pass_on(news.clone().then_new_specs(node_changes), node_known));
@@ -122,6 +126,17 @@ impl News {
         }
     }
 
+    /// Whether the StatefulSet is really a node's is for the controller to find out.
+    fn of_event(self) -> impl Fn(&Event) {
+        move |event| {
+            let about = &event.involved_object;
+            let node = about.name.as_deref().and_then(names::node_of_workload);
+            if let (Some(namespace), Some(node)) = (&about.namespace, node) {
+                self.node.call(namespace, node);
+            }
+        }
+    }
+
     fn call_node<K: Resource>(&self, object: &K) {
         if let Some((namespace, node)) = labelled_with(object, keys::INSTANCE) {
             self.node.call(&namespace, node);
@@ -175,4 +190,31 @@ where
             ready(())
         })
         .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ObjectReference;
+    use kube::runtime::reflector::ObjectRef;
+
+    use super::*;
+
+    #[test]
+    fn a_stateful_set_that_cannot_make_its_pod_is_news_for_its_node() {
+        let (node, _, mut nodes) = Caller::new(node::KIND, Metrics::new().0);
+        let (cluster, _, _clusters) = Caller::new(cluster::KIND, Metrics::new().0);
+        let told = News { node, cluster }.of_event();
+        let about = |name: &str| Event {
+            involved_object: ObjectReference {
+                name: Some(name.to_owned()),
+                namespace: Some("team".to_owned()),
+                ..ObjectReference::default()
+            },
+            ..Event::default()
+        };
+        told(&about("postgres"));
+        told(&about("valkey-cache-0-1"));
+        assert_eq!(nodes.try_recv(), Ok(ObjectRef::new("cache-0-1").within("team")));
+        assert!(nodes.try_recv().is_err());
+    }
 }

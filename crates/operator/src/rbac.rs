@@ -84,8 +84,8 @@ pub const WATCHED: &[Rule] = &[
         group: "",
         resources: &["events"],
         names: &[],
-        verbs: &["list"],
-        why: "a StatefulSet says only in events why it cannot create its pod; the reason is shown in a condition",
+        verbs: &["list", "watch"],
+        why: "a StatefulSet says only in events that it cannot create its pod, and why; the reason is shown in a condition",
     },
     Rule {
         group: "events.k8s.io",

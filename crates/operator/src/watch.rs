@@ -1,5 +1,5 @@
-//! Keeping caches current and telling controllers of news. Only objects with our label are watched, and what nobody
-//! reads (managed fields) is dropped before it is stored.
+//! Keeping caches current and telling controllers of news. Only objects with our label are stored, and what nobody reads
+//! of them (managed fields) is dropped before.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -53,6 +53,20 @@ impl Scope {
         let ours =
             watcher::Config::default().labels(&format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_VALUE));
         reflect(watcher(self.api::<K>(), ours))
+    }
+
+    /// Objects of somebody else's, told of and not kept.
+    pub(crate) fn selected<K>(&self, fields: &str) -> Changes<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + 'static,
+    {
+        let these = watcher::Config::default().fields(fields);
+        watcher(self.api::<K>(), these).default_backoff().touched_objects().boxed()
     }
 
     /// Every object of one of our kinds. One that cannot be read must not stop the watch of all others.

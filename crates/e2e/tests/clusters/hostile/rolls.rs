@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::row::{Reported, stopped};
 use super::with;
 
-/// In three parts, each for a cluster of its own, so that they can go on side by side.
+/// In three parts, each for a cluster of its own, so that they can go on side by side. At most two pods of a part cannot
+/// even be created: a StatefulSet tells of that in events, tries again and again, and may tell 25 times and then once in
+/// five minutes.
 pub(super) fn rows() -> [Vec<Reported>; 3] {
     [programs(), places(), guests()]
 }
@@ -66,6 +68,11 @@ fn places() -> Vec<Reported> {
             &["cannot be scheduled", "Insufficient cpu"],
         ),
         of("a priority that is not there", json!({"priorityClassName": "no-such"}), &["no-such"]),
+        stopped(
+            "somebody who is not there",
+            json!({"podTemplate": {"spec": {"serviceAccountName": "nobody"}}}),
+            &["serviceaccount", "nobody"],
+        ),
     ]
 }
 
@@ -85,11 +92,6 @@ fn guests() -> Vec<Reported> {
             "an exporter that is not there",
             exporter(json!({"image": "example.com/no-such/exporter:1"})),
             &["example.com/no-such/exporter:1"],
-        ),
-        stopped(
-            "somebody who is not there",
-            json!({"podTemplate": {"spec": {"serviceAccountName": "nobody"}}}),
-            &["serviceaccount", "nobody"],
         ),
     ]
 }
