@@ -171,7 +171,9 @@ pub(super) fn plan(
     }
     // Until every node has looked at its newest spec, nobody knows whether it asks for a restart.
     plan.settling |= observed.nodes.values().any(ObservedNode::lags);
-    plan.trifles = [renew_passwords(topology), tell_zones(observed, topology)].concat();
+    plan.trifles =
+        [formation::greet_again(topology), renew_passwords(topology), tell_zones(observed, topology)]
+            .concat();
     plan.heals = was_formed(status) && plan.undertaking.is_none();
     if users.turn == Some(Turn::Switched) {
         let note = "the system users have new passwords; those before stay valid until the next rotation";

@@ -66,6 +66,11 @@ impl Member<'_> {
         self.entry(other.id()).is_some_and(|node| node.address.ip == other.address)
     }
 
+    /// For how many slots it knows an owner.
+    fn known_slots(&self) -> usize {
+        self.facts.nodes.nodes.iter().map(|node| count(&node.slots)).sum()
+    }
+
     /// It gives or takes slots that have not moved yet, and may hold keys of slots that it does not own.
     pub(super) fn has_open_slots(&self) -> bool {
         self.facts.open_slots().next().is_some()
@@ -245,8 +250,7 @@ impl<'a> Topology<'a> {
                         node.slots.iter().all(|claim| owned.iter().any(|range| is_within(*claim, *range)))
                     },
                 );
-            let all_slots: usize = one.facts.nodes.nodes.iter().map(|node| count(&node.slots)).sum();
-            knows_all && same_owners && all_slots == self.assigned()
+            knows_all && same_owners && one.known_slots() == self.assigned()
         })
     }
 
@@ -262,6 +266,23 @@ impl<'a> Topology<'a> {
             }
         }
         apart
+    }
+
+    /// Owners, and who knows them without having heard yet that they own anything.
+    pub(super) fn unheard(&self) -> Vec<(&Member<'a>, &Member<'a>)> {
+        let owners: Vec<&Member<'a>> = self.owned.keys().filter_map(|id| self.member_of(id)).collect();
+        let lacks_slots = |listener: &&Member<'a>| listener.known_slots() < self.assigned();
+        let listeners = self.members.values().filter(|member| !member.terminating).filter(lacks_slots);
+        listeners
+            .flat_map(|listener| {
+                let unheard = |owner: &&&Member<'a>| {
+                    owner.place != listener.place
+                        && owner.reaches(listener)
+                        && listener.entry(owner.id()).is_some_and(|entry| entry.slots.is_empty())
+                };
+                owners.iter().filter(unheard).map(move |owner| (*owner, listener)).collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     /// The highest epoch anybody has seen.

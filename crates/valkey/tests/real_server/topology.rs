@@ -1,5 +1,7 @@
 //! Clusters that are formed, lose members and get them back.
 
+use std::time::{Duration, Instant};
+
 use valkey::client::FailoverMode;
 use valkey::testing::Release;
 use valkey::{Error, SlotRange};
@@ -133,5 +135,40 @@ async fn epochs_are_given_once_and_raised_on_demand() {
         assert_eq!(first.health().await.my_epoch, epoch);
         assert!(epoch > second.health().await.my_epoch);
         assert_eq!(first.connection.cluster_bump_epoch().await.expect("should keep it"), epoch);
+    }
+}
+
+/// How a new cluster agrees at once on who owns what: a server speaks to one other in a second, and a greeting among
+/// servers that know each other tells of all slots.
+#[tokio::test]
+async fn a_second_greeting_tells_of_slots_at_once() {
+    for release in Release::ALL {
+        let mut members = Vec::new();
+        for _ in 0..6 {
+            members.push(Member::start(release, "", None).await);
+        }
+        introduce(&members).await;
+        let (owner, others) = members.split_first().expect("should have members");
+        let mut took = Vec::new();
+        for slot in 0..5 {
+            let range = SlotRange::new(slot, slot).expect("in bounds");
+            owner.connection.cluster_add_slots(&[range]).await.expect("should take a slot");
+            let begun = Instant::now();
+            for other in others {
+                owner.connection.cluster_meet("127.0.0.1", other.server.port()).await.expect("should greet");
+            }
+            eventually("everybody heard of it", || async {
+                for other in others {
+                    if other.health().await.slots_assigned <= slot {
+                        return None;
+                    }
+                }
+                Some(())
+            })
+            .await;
+            took.push(begun.elapsed());
+        }
+        took.sort();
+        assert!(took[2] < Duration::from_millis(500), "{release:?}: {took:?}");
     }
 }

@@ -6,7 +6,7 @@ use valkey::{SlotRange, slots};
 use super::super::command::{Command, Order, Stage};
 use super::super::observe::Observed;
 use super::super::obstacle;
-use super::super::topology::{Topology, Whose};
+use super::super::topology::{Place, Topology, Whose};
 use super::super::validate::{Data, Desired};
 
 /// Above this many servers they are introduced to one of them only; their own gossip does the rest.
@@ -99,10 +99,6 @@ pub(super) fn epochs_of_newcomers(topology: &Topology<'_>) -> Stage {
 /// addresses at once.
 pub(super) fn introduce(topology: &Topology<'_>) -> Stage {
     let apart = topology.apart();
-    let meet = |one: super::super::topology::Place, address: &str| Command {
-        at: one,
-        order: Order::Meet(address.to_owned()),
-    };
     if topology.members.len() <= INTRODUCE_ALL {
         return apart.iter().map(|(one, other)| meet(one.place, other.address)).collect();
     }
@@ -120,6 +116,20 @@ pub(super) fn introduce(topology: &Topology<'_>) -> Stage {
             _ => None,
         })
         .collect()
+}
+
+/// Servers that were just introduced to each other say nothing of their slots, and then each of them speaks with one other
+/// in a second. A second greeting is news of the slots, and costs no more than that.
+pub(super) fn greet_again(topology: &Topology<'_>) -> Stage {
+    if topology.members.len() > INTRODUCE_ALL {
+        return Stage::new();
+    }
+    let unheard = topology.unheard();
+    unheard.iter().map(|(owner, listener)| meet(owner.place, listener.address)).collect()
+}
+
+fn meet(at: Place, address: &str) -> Command {
+    Command { at, order: Order::Meet(address.to_owned()) }
 }
 
 /// Let nodes without slots follow the primary of their shard, as soon as that primary trusts them: an earlier order

@@ -1,12 +1,16 @@
 //! Slots are given to servers while others are still on their way, and that never ends in anything but a cluster.
 
+use std::collections::BTreeSet;
+
 use pretty_assertions::assert_eq;
 use valkey::slots;
 
-use super::super::topology::Place;
+use super::super::command::{Command, Order};
+use super::super::plan;
+use super::super::topology::{Place, Topology};
 use super::convergence::{assert_rests, spec};
 use super::kubernetes;
-use super::world::World;
+use super::world::{NAMESPACE, World};
 
 const KEPT: &str = "shards: 3\nreplicas: 1\npersistence: {size: 1Gi}";
 
@@ -114,4 +118,33 @@ fn a_server_that_dies_while_the_cluster_is_made_holds_nothing_up() {
             world.assert_no_slot_is_owned_twice();
         }
     }
+}
+
+/// An owner greets once more whoever knows it and has not heard of its slots, and nobody else.
+#[test]
+fn slots_are_told_of_at_once() {
+    let mut world = World::settled(&spec(3, 1));
+    let greeted = |world: &mut World| -> Vec<Command> {
+        let (desired, observed, before) = (world.desired(), world.observe(), world.status());
+        let topology = Topology::of(&observed, NAMESPACE);
+        let users = world.users(&desired, &observed, &topology);
+        let none = (BTreeSet::new(), BTreeSet::new());
+        let plan = plan::plan(&desired, &observed, &topology, &users, &before, &none.0, &none.1);
+        plan.trifles.into_iter().filter(|command| matches!(command.order, Order::Meet(_))).collect()
+    };
+    assert_eq!(greeted(&mut world), [], "everybody knows everything");
+
+    let owner = world.server((1, 0)).id.clone();
+    for listener in [(0, 0), (2, 1)] {
+        world.servers.get_mut(&listener).expect("should be there").unhear(&owner);
+    }
+    let expected: Vec<Command> = [(0, 0), (2, 1)]
+        .iter()
+        .map(|listener| Command { at: (1, 0), order: Order::Meet(world.server(*listener).address.clone()) })
+        .collect();
+    assert_eq!(greeted(&mut world), expected);
+
+    // Who is not known cannot be greeted again, only introduced.
+    world.servers.get_mut(&(2, 1)).expect("should be there").forget(&owner).expect("should be known");
+    assert_eq!(greeted(&mut world), expected[..1]);
 }

@@ -310,7 +310,7 @@ impl Server {
         }
     }
 
-    fn forget(&mut self, id: &str) -> Result<(), String> {
+    pub(super) fn forget(&mut self, id: &str) -> Result<(), String> {
         if id == self.id {
             return Err("ERR I tried hard but I can't forget myself...".into());
         }
@@ -350,6 +350,13 @@ impl Server {
             self.claims.give(*range, Some(&self.id));
         }
         self.keys.retain(|slot, _| ranges.iter().any(|range| range.contains(*slot)));
+    }
+
+    /// As if another one had never told it of its slots.
+    pub(super) fn unhear(&mut self, other: &str) {
+        for range in self.claims.of(other) {
+            self.claims.give(range, None);
+        }
     }
 
     /// It has shaken hands with another one.
