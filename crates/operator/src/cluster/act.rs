@@ -60,24 +60,25 @@ pub(super) async fn act(
     };
     let ours = |_, meta: &_| controlled_by(meta, Some(&desired.identity.uid));
     let servers = Servers { observed, keys: server_keys, after_command: &context.after_command };
-    if let Err(stopped) = writer.perform_all(&plan.writes, ours, &mut outcome.written).await {
-        match stopped {
-            Stopped::Taken(collision) => outcome.collision = Some(collision),
-            Stopped::Failed(error) => outcome.error = Some(error),
-        }
-        if plan.heals {
-            servers.command_stages(&plan.stages, &mut outcome).await;
-        }
+    let written = writer.perform_all(&plan.writes, ours, &mut outcome.written).await;
+    let is_written = written.is_ok();
+    match written {
+        Ok(()) => change_users(plan, &servers, &mut outcome).await,
+        Err(Stopped::Taken(collision)) => outcome.collision = Some(collision),
+        Err(Stopped::Failed(error)) => outcome.error = Some(error),
+    }
+    if !is_written && !plan.heals {
         return outcome;
     }
-    change_users(plan, &servers, &mut outcome).await;
     if !servers.command_stages(&plan.stages, &mut outcome).await {
         return outcome;
     }
     if let Some(step) = &plan.step {
         take(&writer, step, &mut outcome).await;
     }
-    servers.command_all(&plan.trifles, &mut outcome).await;
+    if is_written {
+        servers.command_all(&plan.trifles, &mut outcome).await;
+    }
     outcome
 }
 
@@ -96,7 +97,7 @@ async fn take(writer: &Writer<'_>, step: &Step, outcome: &mut Outcome) {
         Ok(()) => outcome.commands += 1,
         // Somebody else was faster, or it changed: the next pass looks again.
         Err(error) if error.is_not_found() || error.is_conflict() => {}
-        Err(error) => outcome.error = Some(error),
+        Err(error) => drop(outcome.error.get_or_insert(error)),
     }
 }
 

@@ -117,9 +117,10 @@ pub(super) struct Plan {
     pub(super) writes: Vec<Write>,
     /// Commands for the servers: one stage after the other, those of a stage at once.
     pub(super) stages: Vec<Stage>,
-    /// Commands that nothing else waits for, the last of all: whoever still shows the previous password is let in with it.
+    /// Commands that nothing else waits for, the last of all: each of them only hastens what would happen anyway, or can be
+    /// given as well by the next pass.
     pub(super) trifles: Stage,
-    /// The stages mend a cluster that was formed: they are not kept back by something that cannot be written.
+    /// Stages and step mend a cluster that was formed: they are not kept back by something that cannot be written.
     pub(super) heals: bool,
     /// Changes of users, by node.
     pub(super) users: BTreeMap<Place, users::Changes>,
@@ -174,7 +175,8 @@ pub(super) fn plan(
     plan.trifles =
         [formation::greet_again(topology), renew_passwords(topology), tell_zones(observed, topology)]
             .concat();
-    plan.heals = was_formed(status) && plan.undertaking.is_none();
+    let mends = plan.undertaking.as_ref().is_none_or(|undertaking| undertaking.name == RECOVERY);
+    plan.heals = was_formed(status) && mends;
     if users.turn == Some(Turn::Switched) {
         let note = "the system users have new passwords; those before stay valid until the next rotation";
         plan.deeds.push(Deed::normal("SystemPasswordsRotated", note));
@@ -341,11 +343,14 @@ fn topology_commands(
         plan.deeds.extend(forming(desired, topology, &plan.stages));
         return;
     }
-    let taken_back = if was_formed(status) { Stage::new() } else { formation::take_back(topology) };
-    if !taken_back.is_empty() {
-        plan.stages = vec![taken_back];
-        plan.settling = true;
-        return;
+    if !was_formed(status) {
+        let (taken_back, promotions) = formation::take_back(topology, in_flight);
+        if !taken_back.is_empty() {
+            plan.stages = vec![taken_back];
+            plan.promotions = promotions;
+            plan.settling = true;
+            return;
+        }
     }
     let mut healing = heal::Healing::default();
     if was_formed(status) {

@@ -25,6 +25,8 @@ pub(super) struct ServerFacts {
     pub(super) id: String,
     /// Changes with every start of the server.
     pub(super) run_id: String,
+    /// Since its start.
+    pub(super) uptime: Option<Duration>,
     pub(super) version: Option<Version>,
     /// Where it was told to be; nothing if it cannot be told.
     pub(super) zone: Option<String>,
@@ -193,6 +195,7 @@ async fn facts(keys: &Keys, address: &str, slots_move: bool) -> Result<Option<Se
     Ok(Some(ServerFacts {
         id: myself.id.clone(),
         run_id: server.run_id.unwrap_or_default(),
+        uptime: server.uptime_seconds.map(Duration::from_secs),
         version: server.version,
         zone: server.availability_zone,
         health,

@@ -1,16 +1,23 @@
 //! Making a cluster out of servers that know nothing, and taking in those that come later.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use valkey::client::FailoverMode;
 use valkey::{SlotRange, slots};
 
 use super::super::command::{Command, Order, Stage};
 use super::super::observe::Observed;
 use super::super::obstacle;
-use super::super::topology::{Place, Topology, Whose};
+use super::super::topology::{Member, Place, Topology, Whose};
 use super::super::validate::{Data, Desired};
+use super::heal::best_follower;
 
 /// Above this many servers they are introduced to one of them only; their own gossip does the rest.
 const INTRODUCE_ALL: usize = 32;
+
+/// How long after its start a server is greeted again: well within the time that others remember when they met it.
+const GREETED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Give the slots to the first node of each shard, and introduce everybody to everybody, all in one pass: claims that
 /// were made before the introduction spread with it. A pass that was cut off in the middle is completed by the next.
@@ -21,8 +28,9 @@ pub(super) fn form(desired: &Desired, topology: &Topology<'_>) -> Vec<Stage> {
 
 /// Give slots to first nodes that answer while others are still on their way: a server that owns nothing for its first two
 /// seconds believes to be cut off from its cluster, and later refuses to serve for five. Only where nobody can have a past:
-/// whoever is silent may own the slots already, with all that was ever written to them. And only where everybody will be there
-/// soon and nobody owns all slots alone: what a server acknowledges before it was introduced to the others is nowhere else.
+/// whoever is silent may own the slots already, with all that was ever written to them. Only by the first spec there was: by
+/// another one, shares would differ from those that servers were given which are silent just now. And only where everybody is
+/// on the way and nobody owns all slots alone: what a server acknowledges before the others know it is nowhere else.
 pub(super) fn claim_early(desired: &Desired, observed: &Observed, topology: &Topology<'_>) -> Vec<Stage> {
     let past = desired.data == Data::Kept
         || observed.nodes.values().any(|node| node.has_past)
@@ -30,7 +38,8 @@ pub(super) fn claim_early(desired: &Desired, observed: &Observed, topology: &Top
     let comes = |place| {
         observed.nodes.get(&place).is_some_and(|node| node.pod.is_some() && obstacle::stuck(node).is_none())
     };
-    if past || desired.shards == 1 || !desired.places().all(comes) {
+    let first_spec = desired.identity.generation == Some(1);
+    if past || !first_spec || desired.shards == 1 || !desired.places().all(comes) {
         return Vec::new();
     }
     claim(desired, topology).into_iter().filter(|stage| !stage.is_empty()).collect()
@@ -64,23 +73,27 @@ pub(super) fn common(range: SlotRange, others: &[SlotRange]) -> Vec<SlotRange> {
 }
 
 /// A server that died while the cluster was being made, and came back as somebody else, left slots to a name nobody has.
-/// There is nothing to lose yet: the name is struck out, and its slots are given again.
-pub(super) fn take_back(topology: &Topology<'_>) -> Stage {
+/// Whoever followed it takes over, one at a time: two at once would claim the same epoch, and the one with most of what was
+/// written, because servers serve before their cluster is called formed. Where nobody did, the name is struck out, and its
+/// slots are given again.
+pub(super) fn take_back(topology: &Topology<'_>, in_flight: &BTreeSet<u32>) -> (Stage, BTreeSet<u32>) {
     let mut stage = Stage::new();
     for id in topology.owning_ids() {
-        if !matches!(topology.identities.get(id), Some(Whose::Former(_))) {
+        let Some(Whose::Former((shard, _))) = topology.identities.get(id) else { continue };
+        let follower = topology.members.values().find(|member| member.follows() == Some(id));
+        let Some(heir) = best_follower(topology, id).or(follower) else {
+            let knowing = topology.members.values().filter(|member| member.knows(id));
+            stage.extend(
+                knowing.map(|member| Command { at: member.place, order: Order::Forget(id.to_owned()) }),
+            );
             continue;
-        }
-        for member in topology.members.values().filter(|member| member.knows(id)) {
-            let order = if member.follows() == Some(id) {
-                Order::Failover(FailoverMode::Takeover)
-            } else {
-                Order::Forget(id.to_owned())
-            };
-            stage.push(Command { at: member.place, order });
+        };
+        if in_flight.is_empty() {
+            let order = Order::Failover(FailoverMode::Takeover);
+            return (vec![Command { at: heir.place, order }], BTreeSet::from([*shard]));
         }
     }
-    stage
+    (stage, BTreeSet::new())
 }
 
 /// Newcomers in a running cluster begin with an epoch of their own, above all others: claims of nodes long gone cannot
@@ -119,13 +132,16 @@ pub(super) fn introduce(topology: &Topology<'_>) -> Stage {
 }
 
 /// Servers that were just introduced to each other say nothing of their slots, and then each of them speaks with one other
-/// in a second. A second greeting is news of the slots, and costs no more than that.
+/// in a second. A second greeting is news of the slots. Only for servers that just started: one that has known the other for
+/// long takes a greeting for a sign that it was forgotten, and connects anew.
 pub(super) fn greet_again(topology: &Topology<'_>) -> Stage {
     if topology.members.len() > INTRODUCE_ALL {
         return Stage::new();
     }
     let unheard = topology.unheard();
-    unheard.iter().map(|(owner, listener)| meet(owner.place, listener.address)).collect()
+    let young = |listener: &Member<'_>| listener.facts.uptime.is_some_and(|uptime| uptime < GREETED_WITHIN);
+    let news = unheard.iter().filter(|(_, listener)| young(listener));
+    news.map(|(owner, listener)| meet(owner.place, listener.address)).collect()
 }
 
 fn meet(at: Place, address: &str) -> Command {

@@ -109,6 +109,7 @@ fn pods_of_silent_primaries_are_announced_and_then_deleted_one_by_one() {
     });
     let taken = scene.plan_after(&status);
     assert!(matches!(taken.step, Some(Step::FencePod { .. })), "{:?}", taken.step);
+    assert!(taken.heals, "also if a write is refused");
     assert_eq!(takeovers(&taken), []);
 }
 

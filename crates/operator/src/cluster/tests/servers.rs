@@ -2,6 +2,7 @@
 //! which spread by handshakes and gossip, one hop in a tick.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use valkey::acl::{Listed, SystemUser, hash_password};
 use valkey::client::SetSlot;
@@ -472,6 +473,7 @@ impl Server {
         ServerFacts {
             id: self.id.clone(),
             run_id: format!("run-{}", self.run),
+            uptime: Some(Duration::from_secs(1)),
             version: Some(self.version),
             zone: Some(self.zone.clone()),
             migrations: Vec::new(),
