@@ -17,6 +17,8 @@ use crate::node_config;
 use crate::process::{self, ChoreError, Daemon, ProcessError};
 use crate::traces;
 
+/// What containerd writes last before it serves kubelets.
+const CONTAINERD_SERVES: &str = "Start streaming server";
 /// How long containerd may take to answer.
 const CONTAINERD_PATIENCE: Duration = Duration::from_mins(1);
 /// How long a kubelet may take to end when it is asked to.
@@ -181,9 +183,15 @@ impl Node {
             files::create_folder(&folder).context(ConfigureSnafu { node: &node })?;
         }
         let containerd = self.containerd();
+        let (ran, begins) = (containerd.is_running(&cgroups), containerd.log_length());
         containerd.start(&cgroups).context(ProgramSnafu { node: &node })?;
+        // It accepts connections before it has found its pods again, and a kubelet that comes too early ends.
+        let serves = || {
+            let recovered = ran || containerd.said_since(begins).contains(CONTAINERD_SERVES);
+            recovered && UnixStream::connect(self.layout.containerd_socket()).is_ok()
+        };
         let deadline = Instant::now() + CONTAINERD_PATIENCE;
-        while UnixStream::connect(self.layout.containerd_socket()).is_err() {
+        while !serves() {
             if Instant::now() > deadline || !containerd.is_running(&cgroups) {
                 return ContainerdSnafu { node, log: containerd.last_words() }.fail();
             }

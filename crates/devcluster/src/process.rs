@@ -150,6 +150,18 @@ impl Daemon {
         !cgroups.processes(&self.group).is_empty()
     }
 
+    /// How much the program has written to its log, over all its runs.
+    pub fn log_length(&self) -> u64 {
+        fs::metadata(&self.log).map(|log| log.len()).unwrap_or_default()
+    }
+
+    /// What it wrote after so much. A log that is shorter was begun anew.
+    pub fn said_since(&self, length: u64) -> String {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let from = usize::try_from(length).ok().filter(|from| *from <= text.len()).unwrap_or_default();
+        String::from_utf8_lossy(&text[from..]).into_owned()
+    }
+
     /// The end of the program's log, to explain why it ended.
     pub fn last_words(&self) -> String {
         last_lines(&self.log)
