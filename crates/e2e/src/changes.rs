@@ -7,8 +7,10 @@ use api::ValkeyCluster;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
+use valkey::client::FailoverMode;
 
 use crate::clusters::{Logins, witness_user};
+use crate::faults::Fault;
 use crate::objects::uid;
 use crate::witness::Verdict;
 use crate::{World, wait};
@@ -16,9 +18,13 @@ use crate::{World, wait};
 /// The longest time for which a shard may be without an acknowledged write while a change is made on purpose.
 pub const NOTICED: Duration = Duration::from_millis(500);
 /// The longest time for which a single write may wait meanwhile.
-const WAITED: Duration = Duration::from_secs(1);
+pub const WAITED: Duration = Duration::from_secs(1);
+/// How much of a gap may be the machine's own doing: one that has no time for longer than this measures nothing.
+pub const EXCUSED: Duration = Duration::from_secs(1);
 /// How long a roll of three shards with a replica each may take.
 pub const ROLLED_WITHIN: Duration = Duration::from_secs(45);
+/// How long one shard more may take, and one less.
+pub const SCALED_WITHIN: [Duration; 2] = [Duration::from_secs(38), Duration::from_secs(26)];
 /// How long pods may take to be what a change makes of them.
 const PATIENCE: Duration = Duration::from_mins(3);
 
@@ -103,12 +109,46 @@ pub async fn unnoticed(world: &World, cluster: &str, change: Change) -> Duration
     let (verdict, took) = change.witnessed(world, cluster).await;
     verdict.assert_nothing_lost();
     verdict.report.assert_no_failed_operations();
-    let gap = verdict.report.noticed();
+    let (gap, raw) = (verdict.report.noticed(), verdict.report.longest_gap().length);
     assert!(gap <= NOTICED, "{change}: a shard took no write for {gap:?}\n{verdict}");
+    assert!(raw <= NOTICED + EXCUSED, "{change}: the machine had no time for the witness\n{verdict}");
     // A part of a shard may wait while the rest of it answers.
-    let wait = verdict.tally().latency.longest().saturating_sub(verdict.report.longest_stall());
+    let wait = verdict.report.waited();
     assert!(wait <= WAITED, "{change}: a write waited for {wait:?}\n{verdict}");
     took
+}
+
+/// Lets the second node of each of three shards lead.
+pub async fn second_nodes_lead(world: &World, cluster: &str) {
+    for shard in 0..3 {
+        let second = world.cluster_server(cluster, &api::names::cluster_node(cluster, shard, 1)).await;
+        let connection = second.open().await.expect("should answer");
+        connection.cluster_failover(FailoverMode::Planned).await.expect("should take over");
+    }
+    wait::until("the second node of every shard leads", Duration::from_secs(30), async || {
+        let shards = world.cluster_status(cluster).await.shard_details;
+        let second = |shard: &api::cluster::ShardStatus| {
+            let number = u32::try_from(shard.index).expect("should be a number");
+            shard.primary.as_deref() == Some(&api::names::cluster_node(cluster, number, 1))
+        };
+        if shards.len() == 3 && shards.iter().all(second) { Ok(()) } else { Err(shards) }
+    })
+    .await;
+    world.wait_cluster_ready(cluster).await;
+}
+
+/// Takes the replicas away three seconds after the pod of a primary was deleted, under the witness. The second nodes lead.
+pub async fn no_replicas_in_a_hurry(world: &World, cluster: &str) -> (Verdict, Duration) {
+    let primary = world.cluster_server(cluster, &api::names::cluster_node(cluster, 1, 1)).await;
+    let work = async {
+        let in_place = Fault::PodDeleted.begin(world, std::slice::from_ref(&primary.pod)).await;
+        in_place.mend(world).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        Change::NoReplicas.make(world, cluster).await;
+    };
+    let (verdict, took) = world.under_witness(cluster, Box::pin(work)).await;
+    eprintln!("no replicas soon after a lost pod: done after {took:?}\n{verdict}");
+    (verdict, took)
 }
 
 /// Asks for a restart of every pod, as `kubectl rollout restart` does it.

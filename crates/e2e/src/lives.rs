@@ -13,6 +13,24 @@ use crate::objects::uid;
 use crate::witness::Verdict;
 use crate::{World, wait};
 
+/// For how long clients may wait in vain after each fault, on a machine that has time for it.
+pub mod away {
+    use std::time::Duration;
+
+    /// A primary's server was killed, or its pod deleted: its replica is told to take over.
+    pub const ONE_PRIMARY: Duration = Duration::from_secs(5);
+    /// Two of three were killed: nobody votes, and each is replaced after the other.
+    pub const MOST_PRIMARIES: Duration = Duration::from_secs(20);
+    /// Two of three hang: they are ended first, and their probes take their time.
+    pub const HUNG: Duration = Duration::from_secs(90);
+    /// The others wait for a machine as long as the node timeout, and then vote.
+    pub const ONE_MACHINE: Duration = Duration::from_secs(30);
+    /// Everybody comes back from volumes, at other addresses.
+    pub const ALL_PODS: Duration = Duration::from_secs(15);
+    /// In which time Kubernetes starts six servers on a machine that has time for them.
+    pub const STARTED: Duration = Duration::from_secs(10);
+}
+
 /// How long a change may take while operators die again and again.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -93,6 +111,17 @@ pub async fn loses_a_machine(world: &World, name: &str) -> (Verdict, Duration) {
     let (verdict, took) = world.under_witness(name, work).await;
     eprintln!("{}: whole again after {took:?}\n{verdict}", Fault::MachineLost);
     (verdict, took)
+}
+
+/// Lets every pod of a cluster be deleted at once, under the witness; also how long Kubernetes took until the last server ran
+/// again.
+pub async fn loses_all_pods(world: &World, name: &str) -> (Verdict, Duration, Duration) {
+    let victims = world.cluster_servers(name).await;
+    let deleted = jiff::Timestamp::now();
+    let (verdict, took) = befalls(world, name, Fault::PodDeleted, &victims).await;
+    let pods: Vec<Pod> = world.cluster_pods(name).await.into_iter().flatten().collect();
+    let started = pods.iter().filter_map(crate::bench::clusters::ran_since).max().expect("should run");
+    (verdict, took, Duration::try_from(started - deleted).unwrap_or_default())
 }
 
 /// The pods of servers.

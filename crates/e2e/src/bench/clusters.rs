@@ -12,6 +12,7 @@ use crate::faults::SERVER;
 use crate::{World, wait};
 
 const LOOK: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// How a cluster started.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,7 @@ pub async fn start(world: &World, name: &str, shards: u32, replicas: u32) -> Sta
     let (begun, moment) = (Instant::now(), Timestamp::now());
     world.cluster(name, json!({"shards": shards, "replicas": replicas})).await;
     while world.cluster_status(name).await.phase != Some(ClusterPhase::Ready) {
+        assert!(begun.elapsed() < PATIENCE, "{name} does not become ready");
         tokio::time::sleep(LOOK).await;
     }
     let ready = begun.elapsed();

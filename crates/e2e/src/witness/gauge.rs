@@ -37,6 +37,9 @@ const EDGE: Duration = Duration::from_millis(10);
 /// Shorter gaps are not remembered one by one: at any rate worth its name there are too many.
 const LONG: Duration = Duration::from_millis(50);
 
+/// Quicker writes are not remembered one by one.
+const SLOW: Duration = Duration::from_millis(250);
+
 /// Measures while it goes on.
 #[derive(Debug, Clone)]
 pub(super) struct Gauge {
@@ -44,15 +47,21 @@ pub(super) struct Gauge {
     last: Instant,
     longest: Gap,
     long: Vec<Gap>,
+    slow: Vec<Gap>,
 }
 
 impl Gauge {
     pub(super) fn new(start: Instant) -> Self {
-        Self { start, last: start, longest: Gap::default(), long: Vec::new() }
+        Self { start, last: start, longest: Gap::default(), long: Vec::new(), slow: Vec::new() }
     }
 
-    /// A success. Several tasks tell of theirs, so one may come late.
-    pub(super) fn success(&mut self, at: Instant) {
+    /// A success of something that was due. Several tasks tell of theirs, so one may come late.
+    pub(super) fn success(&mut self, due: Instant, at: Instant) {
+        let waited = Gap {
+            length: at.saturating_duration_since(due),
+            began: due.saturating_duration_since(self.start),
+        };
+        self.slow.extend((waited.length >= SLOW).then_some(waited));
         let gap = self.open_gap(at);
         self.longest = self.longest.max(gap);
         self.long.extend((gap.length >= LONG).then_some(gap));
@@ -67,6 +76,11 @@ impl Gauge {
     /// The longest of all, the one that is still open included.
     pub(super) fn longest(&self, now: Instant) -> Gap {
         self.longest.max(self.open_gap(now))
+    }
+
+    /// Successes that came late, each from the moment it was due.
+    pub(super) fn slow(&self) -> &[Gap] {
+        &self.slow
     }
 
     /// Every long one, the one that is still open included.
@@ -91,12 +105,15 @@ mod tests {
         let mut gauge = Gauge::new(start);
         assert_eq!(gauge.longest(at(7)), gap(7, 0), "from the start to the first success");
         for milli in [10, 20, 500, 490, 510] {
-            gauge.success(at(milli));
+            gauge.success(at(milli), at(milli));
         }
+        assert_eq!(gauge.slow(), []);
         assert_eq!(gauge.longest(at(520)), gap(480, 20));
         assert_eq!(gauge.longest(at(2000)), gap(1490, 510), "from the last success to the end");
         assert_eq!(gauge.long(at(520)), [gap(480, 20)]);
         assert_eq!(gauge.long(at(2000)), [gap(480, 20), gap(1490, 510)]);
+        gauge.success(at(300), at(550));
+        assert_eq!(gauge.slow(), [gap(250, 300)]);
     }
 
     #[test]

@@ -98,6 +98,8 @@ pub struct ShardReport {
     pub longest_gap: Gap,
     /// Every time of 50 ms or more without one.
     pub long_gaps: Vec<Gap>,
+    /// Every acknowledged write that took 250 ms or more, from the moment it was due.
+    pub slow_writes: Vec<Gap>,
 }
 
 /// What a witness saw. Whether everything is still there says [`Report::verify`].
@@ -134,6 +136,12 @@ impl Report {
         let gaps = self.shards.iter().flat_map(|shard| &shard.long_gaps);
         let noticed = gaps.map(|gap| gap.without(&self.stalls)).max();
         noticed.unwrap_or(self.longest_gap().length)
+    }
+
+    /// The longest time that an acknowledged write took, in the same way.
+    pub fn waited(&self) -> Duration {
+        let slow = self.shards.iter().flat_map(|shard| &shard.slow_writes);
+        slow.map(|write| write.without(&self.stalls)).max().unwrap_or_default()
     }
 
     /// How late the witness itself was at worst.

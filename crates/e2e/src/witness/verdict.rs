@@ -84,6 +84,12 @@ impl Verdict {
     pub fn assert_nothing_lost(&self) {
         assert!(self.lost == 0 && self.findings.is_empty(), "{self}");
     }
+
+    /// No shard was without an acknowledged write for longer.
+    pub fn assert_away_at_most(&self, longest: Duration) {
+        let gap = self.report.longest_gap().length;
+        assert!(gap <= longest, "no write for {gap:?}, longer than {longest:?}\n{self}");
+    }
 }
 
 impl fmt::Display for Verdict {

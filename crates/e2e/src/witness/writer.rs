@@ -68,6 +68,7 @@ impl Shard {
             tally: self.tally(),
             longest_gap: self.longest_gap(ended),
             long_gaps: self.seen().gauge.long(ended),
+            slow_writes: self.seen().gauge.slow().to_vec(),
         }
     }
 }
@@ -210,7 +211,7 @@ impl Writer {
                 let finding = record.acknowledge(number(&done.value), done.ambiguous);
                 let mut seen = seen();
                 seen.tally.acknowledge(now.saturating_duration_since(due), finding);
-                seen.gauge.success(now);
+                seen.gauge.success(due, now);
                 done.ambiguous
             }
             Err(undone) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::objects::{Kind, uid};
 use e2e::{World, wait, world};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
@@ -104,6 +104,32 @@ async fn a_deleted_workload_comes_back_as_a_copy() {
         world.wait_whole("heals", SOON).await;
         let shard = world.cluster_status("heals").await.shard_details.remove(0);
         assert_eq!(shard.primary.as_deref(), Some("heals-0-0"), "{shard:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_write_that_is_refused_keeps_nobody_from_healing() {
+    world::run("cluster-refused", async |world| {
+        world.ready_cluster("held", json!({"shards": 1, "replicas": 1})).await;
+        let none = json!({"hard": {"count/poddisruptionbudgets.policy": "0"}});
+        world.create::<ResourceQuota>(json!({"metadata": {"name": "none"}, "spec": none})).await;
+        wait::until("the quota holds", SOON, async || {
+            let quota = world.get::<ResourceQuota>("none").await;
+            quota.status.and_then(|status| status.hard).map(drop).ok_or("not yet")
+        })
+        .await;
+        world.delete::<PodDisruptionBudget>("valkey-held").await;
+        let refused = async || world.wait_cluster_condition("held", "Ready", "False", "ApplyRefused").await;
+        let words = refused().await;
+        assert!(words.contains("exceeded quota"), "{words}");
+
+        // It comes back as somebody whom nobody knows, and whom only the operator can take in.
+        comes_back::<Pod>(world, "valkey-held-0-1-0").await;
+        world.wait_whole("held", Duration::from_mins(1)).await;
+        refused().await;
+        world.delete::<ResourceQuota>("none").await;
+        world.wait_cluster_ready("held").await;
     })
     .await;
 }

@@ -1,21 +1,12 @@
 //! Faults of a cluster's servers, once each, under the witness.
 
-use std::time::Duration;
-
 use e2e::clusters::{Server, WHOLE_WITHIN};
 use e2e::faults::Fault;
-use e2e::lives::{befalls, loses_a_machine, pods, started_again};
+use e2e::lives::{away, befalls, loses_a_machine, loses_all_pods, pods, started_again};
 use e2e::objects::uid;
 use e2e::witness::Verdict;
 use e2e::{World, world};
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
-
-/// How long clients may wait when every pod is deleted at once.
-const BACK_WITHIN: Duration = Duration::from_secs(15);
-
-/// In which time Kubernetes starts six servers on a machine that has time for them.
-const STARTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Three shards with a copy each, without any volume: what a server forgets, only its copy knows.
 async fn volatile(world: &World) {
@@ -39,6 +30,7 @@ async fn the_data_of_a_killed_primary_survives_on_its_copy() {
     world::run("killed-primary", async |world| {
         let (before, verdict) = befalls_a_primary(world, Fault::ServerKilled).await;
         verdict.assert_nothing_lost();
+        verdict.assert_away_at_most(away::ONE_PRIMARY);
         let now = world.cluster_server("hit", &before.node).await;
         let shard = world.cluster_status("hit").await.shard_details.remove(1);
         assert_eq!(uid(&now.pod), uid(&before.pod), "the pod stays, its container was started again");
@@ -72,6 +64,7 @@ async fn deleting_the_pod_of_a_primary_loses_nothing() {
     world::run("deleted-primary", async |world| {
         let (before, verdict) = befalls_a_primary(world, Fault::PodDeleted).await;
         verdict.assert_nothing_lost();
+        verdict.assert_away_at_most(away::ONE_PRIMARY);
         let now = world.cluster_server("hit", &before.node).await;
         assert_ne!(uid(&now.pod), uid(&before.pod));
     })
@@ -86,6 +79,7 @@ async fn most_primaries_killed_at_once_lose_nothing() {
         let victims = &world.primaries("hit").await[..2];
         let (verdict, _) = befalls(world, "hit", Fault::ServerKilled, victims).await;
         verdict.assert_nothing_lost();
+        verdict.assert_away_at_most(away::MOST_PRIMARIES);
     })
     .await;
 }
@@ -126,6 +120,7 @@ async fn most_primaries_that_hang_are_ended_and_replaced() {
         let victims = &world.primaries("hit").await[..2];
         let (verdict, _) = befalls(world, "hit", Fault::ServerHung, victims).await;
         verdict.assert_nothing_lost();
+        verdict.assert_away_at_most(away::HUNG);
         for victim in victims {
             let now = world.cluster_server("hit", &victim.node).await;
             assert_ne!(uid(&now.pod), uid(&victim.pod), "the pod of {} should have been ended", victim.node);
@@ -142,27 +137,18 @@ async fn all_pods_deleted_at_once_come_back_with_their_data() {
         world.witnessed_cluster("hit", spec).await;
         // Where Kubernetes alone takes too long to start servers, nothing was measured but the machine.
         for last_try in [false, false, true] {
-            let (outage, started) = all_pods_deleted(world).await;
+            let (verdict, _, started) = loses_all_pods(world, "hit").await;
+            verdict.assert_nothing_lost();
+            let outage = verdict.report.longest_gap().length;
             eprintln!("no write for {outage:?}; Kubernetes took {started:?} to start the last server again");
-            if outage <= BACK_WITHIN {
+            if outage <= away::ALL_PODS {
                 break;
             }
-            let void = started > STARTED_WITHIN && !last_try;
+            let void = started > away::STARTED && !last_try;
             assert!(void, "no write for {outage:?}, of it {started:?} until the last server ran");
         }
     })
     .await;
-}
-
-/// For how long clients waited, and how long Kubernetes took until the last server ran.
-async fn all_pods_deleted(world: &World) -> (Duration, Duration) {
-    let victims = world.cluster_servers("hit").await;
-    let deleted = jiff::Timestamp::now();
-    let (verdict, _) = befalls(world, "hit", Fault::PodDeleted, &victims).await;
-    verdict.assert_nothing_lost();
-    let pods: Vec<Pod> = world.cluster_pods("hit").await.into_iter().flatten().collect();
-    let started = pods.iter().filter_map(e2e::bench::clusters::ran_since).max().expect("should run");
-    (verdict.report.longest_gap().length, Duration::try_from(started - deleted).unwrap_or_default())
 }
 
 /// The others notice by themselves that a machine is gone; when it is back, its servers follow.
@@ -172,6 +158,7 @@ async fn a_lost_machine_costs_no_shard() {
         volatile(world).await;
         let (verdict, _) = loses_a_machine(world, "hit").await;
         verdict.assert_nothing_lost();
+        verdict.assert_away_at_most(away::ONE_MACHINE);
     })
     .await;
 }

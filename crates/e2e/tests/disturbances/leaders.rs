@@ -65,6 +65,10 @@ async fn a_new_operator_restarts_nothing() {
             world.wait_ready(name).await;
             pods.push(uid(&world.pod_of(name).await));
         }
+        world.ready_cluster("many", json!({"shards": 2, "replicas": 1})).await;
+        let of_cluster =
+            async || -> Vec<String> { world.cluster_pods("many").await.iter().flatten().map(uid).collect() };
+        let of_cluster_before = of_cluster().await;
         let version = world.get::<StatefulSet>("valkey-set").await.resource_version();
         operator::scale(&world.client, 0).await;
         operator::scale(&world.client, 2).await;
@@ -77,6 +81,7 @@ async fn a_new_operator_restarts_nothing() {
             assert_eq!(&uid(&world.pod_of(name).await), before, "the pod of {name} was replaced");
         }
         assert_eq!(world.get::<StatefulSet>("valkey-set").await.resource_version(), version);
+        assert_eq!(of_cluster().await, of_cluster_before);
     })
     .await;
 }
