@@ -31,9 +31,10 @@ const IMPURE: [&str; 8] =
     ["async fn", ".await", "Client", "Api<", "::now()", "rand::", "std::env", "std::fs"];
 
 /// Which of our crates a crate may use.
-const MAY_USE: [(&str, &[&str]); 8] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("api", &[]),
     ("valkey", &[]),
+    ("pki", &[]),
     ("kit", &["api"]),
     ("operator", &["api", "valkey", "kit"]),
     ("agent", &["valkey"]),

@@ -1,0 +1,271 @@
+//! Whoever signs certificates.
+
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
+};
+use secrecy::SecretString;
+use sha2::{Digest as _, Sha256};
+use snafu::{ResultExt as _, Snafu, ensure};
+use time::OffsetDateTime;
+
+use crate::key::{Key, KeyError, Request};
+use crate::{Certificate, Leaf, Purpose, ReadError};
+
+/// Clocks differ: whoever is behind by less than this accepts a certificate that was just made.
+const HEAD_START: SignedDuration = SignedDuration::from_mins(5);
+
+/// Why nothing is signed.
+#[derive(Debug, Snafu)]
+pub enum AuthorityError {
+    /// Without a key nobody signs.
+    #[snafu(display("the authority {name} has no key"))]
+    HoldKey {
+        /// Whose.
+        name: String,
+        /// Why.
+        source: KeyError,
+    },
+    /// What was stored is no certificate.
+    #[snafu(display("the authority's certificate cannot be used"))]
+    ReadAuthority {
+        /// Why.
+        source: ReadError,
+    },
+    /// A certificate that may not sign.
+    #[snafu(display("{name} is not the certificate of an authority"))]
+    Entitle {
+        /// Whose.
+        name: String,
+    },
+    /// The key is another one's.
+    #[snafu(display("the key does not belong to the certificate of {name}"))]
+    MatchKey {
+        /// Whose.
+        name: String,
+    },
+    /// A name that cannot stand in a certificate.
+    #[snafu(display("{what:?} cannot stand in a certificate"))]
+    Write {
+        /// Which.
+        what: String,
+        /// Why.
+        source: rcgen::Error,
+    },
+    /// A time that cannot stand in a certificate.
+    #[snafu(display("the times of the certificate of {name} are out of range"))]
+    WriteTime {
+        /// Whose.
+        name: String,
+    },
+    /// It would be over before it begins: the authority's own time is over, or nothing was asked for.
+    #[snafu(display("a certificate of {name} would be over before it begins"))]
+    Outlive {
+        /// Whose.
+        name: String,
+    },
+    /// The signature failed.
+    #[snafu(display("failed to sign the certificate of {name}"))]
+    Sign {
+        /// Whose.
+        name: String,
+        /// Why.
+        source: rcgen::Error,
+    },
+}
+
+/// An authority: a key, and a certificate that lets it sign.
+#[derive(Debug)]
+pub struct Authority {
+    key: Key,
+    certificate: Certificate,
+    /// Its certificate, then those above it, without the root: what must be shown beside anything it signed.
+    chain: String,
+    /// Signed by itself: for those who trust this authority and nobody above it.
+    anchor: String,
+}
+
+/// What a certificate says, whoever it is for.
+struct Words {
+    params: CertificateParams,
+    name: String,
+}
+
+impl Authority {
+    /// One that answers to nobody.
+    pub fn root(name: &str, from: Timestamp, validity: SignedDuration) -> Result<Self, AuthorityError> {
+        let key = Key::make().context(HoldKeySnafu { name })?;
+        let words = Words::of_authority(name, from, from + validity, None)?;
+        let anchor = words.signed_by_itself(key.pair())?;
+        Self::hold(key, &anchor.clone(), String::new(), anchor)
+    }
+
+    /// One below this one, which may sign for those who are no authorities. Beside the certificate that this one signs, it gets
+    /// one that it signs itself: those who trust only that are safe from whoever else this one signs for.
+    pub fn below(
+        &self,
+        name: &str,
+        from: Timestamp,
+        validity: SignedDuration,
+    ) -> Result<Self, AuthorityError> {
+        let key = Key::make().context(HoldKeySnafu { name })?;
+        let words = Words::of_authority(name, from, (from + validity).min(self.certificate.ends), Some(0))?;
+        let anchor = words.signed_by_itself(key.pair())?;
+        let signed = words.signed_by(&self.issuer()?, key.pair())?;
+        let chain = format!("{signed}{}", self.chain);
+        Self::hold(key, &signed, chain, anchor)
+    }
+
+    /// One that was stored: its certificate and those above it, its key, and the certificate it signed itself (the first one
+    /// for a root).
+    pub fn read(chain: &str, key: &SecretString, anchor: &str) -> Result<Self, AuthorityError> {
+        let certificate = Certificate::read(chain).context(ReadAuthoritySnafu)?;
+        let name = certificate.name.clone();
+        let key = Key::read(key).context(HoldKeySnafu { name: &name })?;
+        let is_root = Certificate::read(anchor).context(ReadAuthoritySnafu)? == certificate;
+        let chain_below = if is_root { String::new() } else { chain.to_owned() };
+        Self::hold(key, chain, chain_below, anchor.to_owned())
+    }
+
+    fn hold(key: Key, pem: &str, chain: String, anchor: String) -> Result<Self, AuthorityError> {
+        let certificate = Certificate::read(pem).context(ReadAuthoritySnafu)?;
+        let name = certificate.name.clone();
+        ensure!(certificate.is_authority, EntitleSnafu { name: &name });
+        let anchored = Certificate::read(&anchor).context(ReadAuthoritySnafu)?;
+        let same = [&certificate, &anchored].iter().all(|one| one.public_key() == key.public());
+        ensure!(same, MatchKeySnafu { name });
+        Ok(Self { key, certificate, chain, anchor })
+    }
+
+    /// Its certificate.
+    pub fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// Its key, to be stored.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// What must be shown beside anything it signed; nothing, for a root.
+    pub fn chain(&self) -> &str {
+        &self.chain
+    }
+
+    /// What those must hold who trust this one.
+    pub fn anchor(&self) -> &str {
+        &self.anchor
+    }
+
+    /// A certificate for a key that is made here: the certificate with all that must be shown beside it, and the key.
+    pub fn issue(&self, leaf: &Leaf) -> Result<(String, Key), AuthorityError> {
+        let key = Key::make().context(HoldKeySnafu { name: &leaf.name })?;
+        let signed = self.sign(leaf, key.pair())?;
+        Ok((signed, key))
+    }
+
+    /// A certificate for a key that only its holder has.
+    pub fn answer(&self, request: &Request, leaf: &Leaf) -> Result<String, AuthorityError> {
+        self.sign(leaf, request.public_key())
+    }
+
+    fn sign(&self, leaf: &Leaf, public_key: &impl PublicKeyData) -> Result<String, AuthorityError> {
+        let words = Words::of_leaf(leaf, self.certificate.ends)?;
+        let signed = words.signed_by(&self.issuer()?, public_key)?;
+        Ok(format!("{signed}{}", self.chain))
+    }
+
+    fn issuer(&self) -> Result<Issuer<'static, &KeyPair>, AuthorityError> {
+        let name = &self.certificate.name;
+        Issuer::from_ca_cert_der(self.certificate.der(), self.key.pair()).context(SignSnafu { name })
+    }
+}
+
+impl Words {
+    fn of_authority(
+        name: &str,
+        from: Timestamp,
+        ends: Timestamp,
+        below: Option<u8>,
+    ) -> Result<Self, AuthorityError> {
+        let mut words = Self::about(name, from, ends)?;
+        let constraint = below.map_or(BasicConstraints::Unconstrained, BasicConstraints::Constrained);
+        words.params.is_ca = IsCa::Ca(constraint);
+        words.params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        Ok(words)
+    }
+
+    fn of_leaf(leaf: &Leaf, latest: Timestamp) -> Result<Self, AuthorityError> {
+        let mut words = Self::about(&leaf.name, leaf.from, (leaf.from + leaf.validity).min(latest))?;
+        let params = &mut words.params;
+        for host in &leaf.hosts {
+            let host = host.as_str().try_into().context(WriteSnafu { what: host })?;
+            params.subject_alt_names.push(SanType::DnsName(host));
+        }
+        params.subject_alt_names.extend(leaf.addresses.iter().map(|address| SanType::IpAddress(*address)));
+        if let Some(identity) = &leaf.identity {
+            let what = identity.to_string();
+            let uri = what.as_str().try_into().context(WriteSnafu { what: &what })?;
+            params.subject_alt_names.push(SanType::URI(uri));
+        }
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = leaf
+            .purposes
+            .iter()
+            .map(|purpose| match purpose {
+                Purpose::Server => ExtendedKeyUsagePurpose::ServerAuth,
+                Purpose::Client => ExtendedKeyUsagePurpose::ClientAuth,
+            })
+            .collect();
+        Ok(words)
+    }
+
+    fn about(name: &str, from: Timestamp, ends: Timestamp) -> Result<Self, AuthorityError> {
+        ensure!(from < ends, OutliveSnafu { name });
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.use_authority_key_identifier_extension = true;
+        params.not_before = written(from - HEAD_START, name)?;
+        params.not_after = written(ends, name)?;
+        Ok(Self { params, name: name.to_owned() })
+    }
+
+    fn signed_by_itself(&self, key: &KeyPair) -> Result<String, AuthorityError> {
+        let mut params = self.params.clone();
+        params.serial_number = Some(serial(&params, key));
+        Ok(params.self_signed(key).context(SignSnafu { name: &self.name })?.pem())
+    }
+
+    fn signed_by(
+        &self,
+        issuer: &Issuer<'_, &KeyPair>,
+        public_key: &impl PublicKeyData,
+    ) -> Result<String, AuthorityError> {
+        let mut params = self.params.clone();
+        params.serial_number = Some(serial(&params, public_key));
+        Ok(params.signed_by(public_key, issuer).context(SignSnafu { name: &self.name })?.pem())
+    }
+}
+
+/// Another one for every certificate an authority signs: another key, or another time.
+fn serial(params: &CertificateParams, public_key: &impl PublicKeyData) -> SerialNumber {
+    let mut digest = Sha256::new();
+    digest.update(public_key.der_bytes());
+    digest.update(params.not_before.unix_timestamp_nanos().to_be_bytes());
+    digest.update(params.not_after.unix_timestamp_nanos().to_be_bytes());
+    // Twenty bytes at most, and not negative.
+    let mut bytes: Vec<u8> = digest.finalize().iter().take(20).copied().collect();
+    bytes.iter_mut().take(1).for_each(|first| *first &= 0x7f);
+    SerialNumber::from(bytes)
+}
+
+fn written(moment: Timestamp, name: &str) -> Result<OffsetDateTime, AuthorityError> {
+    // Certificates know whole seconds.
+    OffsetDateTime::from_unix_timestamp(moment.as_second())
+        .ok()
+        .filter(|time| (1950..=9999).contains(&time.year()))
+        .map_or_else(|| WriteTimeSnafu { name }.fail(), Ok)
+}
