@@ -74,7 +74,7 @@ deploy: ## Install CRDs and operator into the local cluster (or the one of KUBEC
 	@hack/deploy.sh
 
 .PHONY: undeploy
-undeploy: ## Remove the operator and its CRDs, and with them every ValkeyNode.
+undeploy: ## Remove the operator and its CRDs, and with them every ValkeyCluster and ValkeyNode.
 	@hack/undeploy.sh
 
 .PHONY: bench

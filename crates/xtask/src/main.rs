@@ -9,6 +9,7 @@ mod crds;
 mod examples;
 mod manifests;
 mod output;
+mod permissions;
 mod promises;
 mod yaml;
 
@@ -56,6 +57,7 @@ fn generated() -> Vec<output::Generated> {
     files.extend(examples::files());
     files.push(api_docs::file());
     files.push(conditions::file());
+    files.push(permissions::file());
     files
 }
 
