@@ -62,13 +62,14 @@ impl Shard {
     }
 
     pub(super) fn report(&self, ended: Instant) -> ShardReport {
+        let seen = self.seen();
         ShardReport {
             slots: self.slots.clone(),
             primary: self.primary.clone(),
-            tally: self.tally(),
-            longest_gap: self.longest_gap(ended),
-            long_gaps: self.seen().gauge.long(ended),
-            slow_writes: self.seen().gauge.slow().to_vec(),
+            tally: seen.tally.clone(),
+            longest_gap: seen.gauge.longest(ended),
+            long_gaps: seen.gauge.long(ended),
+            slow_writes: seen.gauge.slow().to_vec(),
         }
     }
 }

@@ -44,18 +44,6 @@ async fn another_number_of_shards_goes_unnoticed() {
     .await;
 }
 
-/// Key by key, because these servers know no other way.
-#[tokio::test]
-async fn another_number_of_shards_of_an_older_release_goes_unnoticed() {
-    world::run("changes-scale-older", async |world| {
-        let spec = json!({"shards": 3, "replicas": 1, "image": "valkey/valkey:8.1"});
-        world.witnessed_cluster("calm", spec).await;
-        unnoticed(world, "calm", Change::ScaleOut).await;
-        unnoticed(world, "calm", Change::ScaleIn).await;
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn another_number_of_replicas_goes_unnoticed() {
     world::run("changes-replicas", async |world| {
