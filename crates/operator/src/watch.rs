@@ -22,6 +22,29 @@ use tokio::sync::mpsc;
 /// Objects that were added, changed or deleted.
 pub(crate) type Changes<K> = BoxStream<'static, Result<K, watcher::Error>>;
 
+/// Kinds that live in namespaces.
+pub(crate) trait Watchable:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + DeserializeOwned
+    + Debug
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<K> Watchable for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 /// One namespace, or all.
 pub(crate) struct Scope {
     pub(crate) client: Client,
@@ -40,46 +63,20 @@ impl Scope {
     }
 
     /// Objects that carry our label.
-    pub(crate) fn labelled<K>(&self) -> (Store<K>, Changes<K>)
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + Debug
-            + Send
-            + Sync
-            + 'static,
-    {
+    pub(crate) fn labelled<K: Watchable>(&self) -> (Store<K>, Changes<K>) {
         let ours =
             watcher::Config::default().labels(&format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_VALUE));
         reflect(watcher(self.api::<K>(), ours))
     }
 
     /// Objects of somebody else's, told of and not kept.
-    pub(crate) fn selected<K>(&self, fields: &str) -> Changes<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + Debug
-            + Send
-            + 'static,
-    {
+    pub(crate) fn selected<K: Watchable>(&self, fields: &str) -> Changes<K> {
         let these = watcher::Config::default().fields(fields);
         watcher(self.api::<K>(), these).default_backoff().touched_objects().boxed()
     }
 
     /// Every object of one of our kinds. One that cannot be read must not stop the watch of all others.
-    pub(crate) fn guarded<K>(&self) -> (Store<DeserializeGuard<K>>, Changes<DeserializeGuard<K>>)
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + Debug
-            + Send
-            + Sync
-            + 'static,
-    {
+    pub(crate) fn guarded<K: Watchable>(&self) -> (Store<DeserializeGuard<K>>, Changes<DeserializeGuard<K>>) {
         reflect(watcher(self.api::<DeserializeGuard<K>>(), watcher::Config::default()))
     }
 }

@@ -25,6 +25,7 @@ mod split_shards;
 mod status;
 mod validate;
 mod world;
+mod writing;
 
 use crate::objects::Write;
 
