@@ -7,7 +7,7 @@ use rcgen::{
 };
 use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
-use snafu::{ResultExt as _, Snafu, ensure};
+use snafu::{OptionExt as _, ResultExt as _, Snafu, ensure};
 use time::OffsetDateTime;
 
 use crate::key::{Key, KeyError, Request};
@@ -96,7 +96,7 @@ impl Authority {
     /// One that answers to nobody.
     pub fn root(name: &str, from: Timestamp, validity: SignedDuration) -> Result<Self, AuthorityError> {
         let key = Key::make().context(HoldKeySnafu { name })?;
-        let words = Words::of_authority(name, from, from + validity, None)?;
+        let words = Words::of_authority(name, from, ends(from, validity), None)?;
         let anchor = words.signed_by_itself(key.pair())?;
         Self::hold(key, &anchor.clone(), String::new(), anchor)
     }
@@ -110,7 +110,8 @@ impl Authority {
         validity: SignedDuration,
     ) -> Result<Self, AuthorityError> {
         let key = Key::make().context(HoldKeySnafu { name })?;
-        let words = Words::of_authority(name, from, (from + validity).min(self.certificate.ends), Some(0))?;
+        let words =
+            Words::of_authority(name, from, ends(from, validity).min(self.certificate.ends), Some(0))?;
         let anchor = words.signed_by_itself(key.pair())?;
         let signed = words.signed_by(&self.issuer()?, key.pair())?;
         let chain = format!("{signed}{}", self.chain);
@@ -197,7 +198,7 @@ impl Words {
     }
 
     fn of_leaf(leaf: &Leaf, latest: Timestamp) -> Result<Self, AuthorityError> {
-        let mut words = Self::about(&leaf.name, leaf.from, (leaf.from + leaf.validity).min(latest))?;
+        let mut words = Self::about(&leaf.name, leaf.from, ends(leaf.from, leaf.validity).min(latest))?;
         let params = &mut words.params;
         for host in &leaf.hosts {
             let host = host.as_str().try_into().context(WriteSnafu { what: host })?;
@@ -228,7 +229,7 @@ impl Words {
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         params.use_authority_key_identifier_extension = true;
-        params.not_before = written(from - HEAD_START, name)?;
+        params.not_before = written(from.saturating_sub(HEAD_START).unwrap_or(from), name)?;
         params.not_after = written(ends, name)?;
         Ok(Self { params, name: name.to_owned() })
     }
@@ -262,10 +263,13 @@ fn serial(params: &CertificateParams, public_key: &impl PublicKeyData) -> Serial
     SerialNumber::from(bytes)
 }
 
+/// A moment as certificates have it: whole seconds, and years of four digits.
 fn written(moment: Timestamp, name: &str) -> Result<OffsetDateTime, AuthorityError> {
-    // Certificates know whole seconds.
-    OffsetDateTime::from_unix_timestamp(moment.as_second())
-        .ok()
-        .filter(|time| (1950..=9999).contains(&time.year()))
-        .map_or_else(|| WriteTimeSnafu { name }.fail(), Ok)
+    let time = OffsetDateTime::from_unix_timestamp(moment.as_second()).ok();
+    time.filter(|time| (1950..=9999).contains(&time.year())).context(WriteTimeSnafu { name })
+}
+
+/// The end of a life, which nobody can make too long to be a time.
+fn ends(from: Timestamp, validity: SignedDuration) -> Timestamp {
+    from.saturating_add(validity).unwrap_or(from)
 }

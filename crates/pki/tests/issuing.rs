@@ -175,6 +175,11 @@ fn nothing_outlives_its_authority_and_nothing_is_over_before_it_begins() {
     let long = Leaf { from: noon() + DAY, validity: DAY * 30, ..leaf() };
     let (chain, _) = authority.issue(&long).expect("should be issued");
     assert_eq!(Certificate::read(&chain).expect("should be readable").ends, noon() + DAY * 2);
+    // Whatever somebody writes, nobody falls over it.
+    for absurd in [SignedDuration::MAX, SignedDuration::MIN, SignedDuration::ZERO] {
+        let _ = authority.issue(&Leaf { validity: absurd, ..leaf() });
+        let _ = Authority::root("absurd", noon(), absurd);
+    }
     let late = Leaf { from: noon() + DAY * 2, ..leaf() };
     let error = authority.issue(&late).expect_err("should be over");
     assert_eq!(error.to_string(), "a certificate of cache-sidecar would be over before it begins");
