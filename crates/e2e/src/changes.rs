@@ -21,6 +21,8 @@ pub const NOTICED: Duration = Duration::from_millis(500);
 pub const WAITED: Duration = Duration::from_secs(1);
 /// How much of a gap may be the machine's own doing: one that has no time for longer than this measures nothing.
 pub const EXCUSED: Duration = Duration::from_secs(1);
+/// The same where a pod was lost three seconds before.
+pub const NOTICED_IN_A_HURRY: Duration = Duration::from_secs(2);
 /// How long a roll of three shards with a replica each may take.
 pub const ROLLED_WITHIN: Duration = Duration::from_secs(45);
 /// How long one shard more may take, and one less.

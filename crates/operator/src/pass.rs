@@ -85,6 +85,13 @@ impl Report<'_> {
     }
 }
 
+/// Count a failure; its category.
+pub(crate) fn counted(error: &Error, kind: &'static str, metrics: &Metrics) -> &'static str {
+    let category = error.category();
+    metrics.failures.get_or_create(&Failure { kind, error: category }).inc();
+    category
+}
+
 /// A pass failed: count it, say it, and wait.
 pub(crate) fn failed<K: Resource<DynamicType = ()> + Clone>(
     guarded: &DeserializeGuard<K>,
@@ -93,8 +100,7 @@ pub(crate) fn failed<K: Resource<DynamicType = ()> + Clone>(
     backoff: &Backoff<ObjectRef<DeserializeGuard<K>>>,
     metrics: &Metrics,
 ) -> Action {
-    let category = error.category();
-    metrics.failures.get_or_create(&Failure { kind, error: category }).inc();
+    let category = counted(error, kind, metrics);
     let (object, chain) = (guarded.name_any(), kit::telemetry::chain(error));
     let wait = backoff.failed(ObjectRef::from_obj(guarded));
     if category == "conflict" {

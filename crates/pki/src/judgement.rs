@@ -24,7 +24,6 @@ pub struct Expected {
 
 /// One thing that is wrong.
 #[derive(Debug, Snafu)]
-#[snafu(visibility(pub(crate)))]
 pub enum Flaw {
     /// No certificate.
     #[snafu(transparent)]

@@ -8,7 +8,6 @@ use snafu::{ResultExt as _, Snafu};
 
 /// Why there is no key.
 #[derive(Debug, Snafu)]
-#[snafu(visibility(pub(crate)))]
 pub enum KeyError {
     /// The system gave no randomness.
     #[snafu(display("failed to make a key"))]

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use api::ValkeyNode;
-use e2e::changes::{self, Change, EXCUSED, NOTICED, ROLLED_WITHIN, SCALED_WITHIN, WAITED};
+use e2e::changes::{
+    self, Change, EXCUSED, NOTICED, NOTICED_IN_A_HURRY, ROLLED_WITHIN, SCALED_WITHIN, WAITED,
+};
 use e2e::crash::End;
 use e2e::faults::{self, Fault, NodeFault};
 use e2e::lives::{self, Chapter, away};
@@ -95,6 +97,8 @@ async fn every_change() {
     });
     let noticed: Vec<_> = noticed.map(|(change, _)| change).collect();
     assert!(noticed.is_empty(), "noticed: {noticed:?}");
+    let hurried = rows.get(HURRY).map(|row| row.noticed).unwrap_or_default();
+    assert!(hurried <= NOTICED_IN_A_HURRY, "{HURRY}: no write for {hurried:?}");
     let [out_within, in_within] = SCALED_WITHIN;
     for (change, within) in [
         (Change::Restart, ROLLED_WITHIN),

@@ -1,7 +1,8 @@
 //! Changes on purpose, under the witness: nothing is lost, no operation fails, and hardly anybody notices.
 
 use e2e::changes::{
-    Change, NOTICED, ROLLED_WITHIN, SCALED_WITHIN, no_replicas_in_a_hurry, second_nodes_lead, unnoticed,
+    Change, NOTICED_IN_A_HURRY, ROLLED_WITHIN, SCALED_WITHIN, no_replicas_in_a_hurry, second_nodes_lead,
+    unnoticed,
 };
 use e2e::world;
 use serde_json::json;
@@ -65,7 +66,7 @@ async fn replicas_are_not_removed_from_a_shard_that_just_lost_a_pod() {
         second_nodes_lead(world, "calm").await;
         let (verdict, _) = no_replicas_in_a_hurry(world, "calm").await;
         verdict.assert_nothing_lost();
-        assert!(verdict.report.noticed() <= NOTICED * 4, "{verdict}");
+        assert!(verdict.report.noticed() <= NOTICED_IN_A_HURRY, "{verdict}");
     })
     .await;
 }

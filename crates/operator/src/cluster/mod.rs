@@ -41,7 +41,6 @@ use std::time::{Duration, Instant};
 use api::condition::ClusterReason;
 use api::{ValkeyCluster, ValkeyClusterStatus, keys};
 use jiff::Timestamp;
-use kit::metrics::Failure;
 use kube::runtime::controller::Action;
 use kube::runtime::events::Event;
 use kube::runtime::reflector::ObjectRef;
@@ -131,11 +130,10 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     let deeds = plan.deeds.iter().chain(&outcome.deeds);
     report(cluster, &before, &after, events::deeds(deeds, &desired.identity.namespace), context).await?;
     let acted = !outcome.written.is_empty() || outcome.commands > 0;
-    let mends = plan.heals && (plan.settling || !plan.stages.is_empty() || plan.step.is_some());
     if let Some(error) = outcome.error {
         let failed = ActSnafu { kind: KIND, object: cluster.name_any() }.into_error(error);
         // What servers do among themselves is no news of Kubernetes: to wait longer and longer would leave them alone.
-        return if mends { Ok(healing_on(&failed, context)) } else { Err(failed) };
+        return if plan.is_healing() { Ok(healing_on(&failed, context)) } else { Err(failed) };
     }
     let (settles, gets_on) = (plan.settling || acted, before != after);
     let close = context.patience.looks_closely(&desired.identity.uid, settles, gets_on, Instant::now());
@@ -149,8 +147,7 @@ fn measured(cluster: &ValkeyCluster) -> kit::metrics::Cluster {
 
 /// Something could not be written, and servers are being mended all the same.
 fn healing_on(failed: &Error, context: &Context) -> (&'static str, Action) {
-    let category = failed.category();
-    context.metrics.failures.get_or_create(&Failure { kind: KIND, error: category }).inc();
+    let category = pass::counted(failed, KIND, &context.metrics);
     tracing::warn!(error = %kit::telemetry::chain(failed), "healing goes on although something cannot be written");
     (category, Action::requeue(LOOK_SOON))
 }

@@ -142,6 +142,13 @@ pub(super) struct Plan {
     pub(super) watching: bool,
 }
 
+impl Plan {
+    /// A cluster that was formed is being mended just now.
+    pub(super) fn is_healing(&self) -> bool {
+        self.heals && (self.settling || !self.stages.is_empty() || self.step.is_some())
+    }
+}
+
 /// Decide.
 pub(super) fn plan(
     desired: &Desired,

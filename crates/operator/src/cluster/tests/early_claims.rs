@@ -1,18 +1,16 @@
 //! Slots are given to servers while others are still on their way, and that never ends in anything but a cluster.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use valkey::slots;
 
 use super::super::command::{Command, Order};
-use super::super::plan;
 use super::super::server::ServerView;
-use super::super::topology::{Place, Topology};
+use super::super::topology::Place;
 use super::convergence::{assert_rests, spec};
 use super::kubernetes;
-use super::world::{NAMESPACE, World};
+use super::world::World;
 
 const KEPT: &str = "shards: 3\nreplicas: 1\npersistence: {size: 1Gi}";
 
@@ -150,12 +148,13 @@ fn a_server_that_dies_while_the_cluster_is_made_holds_nothing_up() {
 fn slots_are_told_of_at_once() {
     let mut world = World::settled(&spec(3, 1));
     let greeted = |world: &mut World| -> Vec<Command> {
-        let (desired, observed, before) = (world.desired(), world.observe(), world.status());
-        let topology = Topology::of(&observed, NAMESPACE);
-        let users = world.users(&desired, &observed, &topology);
-        let none = (BTreeSet::new(), BTreeSet::new());
-        let plan = plan::plan(&desired, &observed, &topology, &users, &before, &none.0, &none.1);
-        plan.trifles.into_iter().filter(|command| matches!(command.order, Order::Meet(_))).collect()
+        let observed = world.observe();
+        world
+            .plan_for(&observed)
+            .trifles
+            .into_iter()
+            .filter(|command| matches!(command.order, Order::Meet(_)))
+            .collect()
     };
     assert_eq!(greeted(&mut world), [], "everybody knows everything");
 
@@ -170,16 +169,12 @@ fn slots_are_told_of_at_once() {
     assert_eq!(greeted(&mut world), expected);
 
     // One that runs for long would take it for something else.
-    let (desired, mut observed, before) = (world.desired(), world.observe(), world.status());
+    let mut observed = world.observe();
     for node in observed.nodes.values_mut() {
         let ServerView::Answering(facts) = &mut node.server else { panic!("should answer") };
         facts.uptime = Some(Duration::from_mins(1));
     }
-    let topology = Topology::of(&observed, NAMESPACE);
-    let users = world.users(&desired, &observed, &topology);
-    let (none, nothing) = (BTreeSet::new(), BTreeSet::new());
-    let plan = plan::plan(&desired, &observed, &topology, &users, &before, &none, &nothing);
-    assert_eq!(plan.trifles, []);
+    assert_eq!(world.plan_for(&observed).trifles, []);
 
     // Who is not known cannot be greeted again, only introduced.
     world.servers.get_mut(&(2, 1)).expect("should be there").forget(&owner).expect("should be known");

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::super::plan::{self, Plan};
+use super::super::plan::Plan;
 use super::super::server::ServerView;
-use super::super::topology::Topology;
 use super::kubernetes;
-use super::world::{NAMESPACE, World};
+use super::world::World;
 
 /// The first primary came back as a stranger, and its replica has this much of its history.
 fn orphaned(spec: &str, offset: u64, sync_in_progress: bool) -> Plan {
@@ -15,16 +14,13 @@ fn orphaned(spec: &str, offset: u64, sync_in_progress: bool) -> Plan {
     // Its pod is made and started again; the others have not noticed yet.
     kubernetes::tick(&mut world);
     kubernetes::tick(&mut world);
-    let (desired, status) = (world.desired(), world.status());
     let mut observed = world.observe();
     let replica = &mut observed.nodes.get_mut(&(0, 1)).expect("should be there").server;
     let ServerView::Answering(facts) = replica else { panic!("should answer") };
     let replication = facts.replication.as_mut().expect("should follow somebody");
     let link = replication.primary.as_mut().expect("should have a link");
     (link.offset, link.sync_in_progress) = (Some(offset), sync_in_progress);
-    let topology = Topology::of(&observed, NAMESPACE);
-    let users = world.users(&desired, &observed, &topology);
-    plan::plan(&desired, &observed, &topology, &users, &status, &BTreeSet::new(), &BTreeSet::new())
+    world.plan_for(&observed)
 }
 
 fn reasons(plan: &Plan) -> Vec<&'static str> {

@@ -291,6 +291,15 @@ impl World {
         status::status(&seen, &plan, &outcome, &before, at(500))
     }
 
+    /// What the controller would do about what it sees.
+    pub(super) fn plan_for(&mut self, observed: &Observed) -> Plan {
+        let (desired, status) = (self.desired(), self.status());
+        let topology = Topology::of(observed, NAMESPACE);
+        let users = self.users(&desired, observed, &topology);
+        let (none, nothing) = (BTreeSet::new(), BTreeSet::new());
+        plan::plan(&desired, observed, &topology, &users, &status, &none, &nothing)
+    }
+
     /// Whether it came to the end of the plan.
     fn act(&mut self, plan: &Plan, in_use: &SecretString, left: &mut usize, passed: &mut Passed) -> bool {
         for write in &plan.writes {

@@ -1,14 +1,10 @@
 //! The writes of a new cluster, against an API server that refuses one of them.
 
-use std::collections::BTreeSet;
-
 use api::keys;
 use kit::testing::{self, failure, object};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::super::plan;
-use super::super::topology::Topology;
 use super::convergence::spec;
 use super::world::{NAMESPACE, World};
 use crate::objects::{Stopped, Writer};
@@ -16,11 +12,8 @@ use crate::objects::{Stopped, Writer};
 /// What is written of a cluster of two shards when this object is refused.
 async fn written_without(refused: &'static str) -> Vec<String> {
     let mut world = World::empty(&spec(2, 1));
-    let (desired, observed, status) = (world.desired(), world.observe(), world.status());
-    let topology = Topology::of(&observed, NAMESPACE);
-    let users = world.users(&desired, &observed, &topology);
-    let (none, nothing) = (BTreeSet::new(), BTreeSet::new());
-    let plan = plan::plan(&desired, &observed, &topology, &users, &status, &none, &nothing);
+    let observed = world.observe();
+    let plan = world.plan_for(&observed);
     let (client, _) = testing::client(move |call| {
         let answer = match call.method.as_str() {
             "GET" => failure(404, "NotFound", "not found"),
