@@ -92,6 +92,9 @@ pub struct ReadyArgs {
     /// How long to wait for a pod that is not ready yet, for example `10s`
     #[arg(long, default_value = "0s", value_parser = duration)]
     pub wait: Duration,
+    /// How long a server that may have been replaced waits for its replicas before it takes writes without them
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    pub replica_wait: Duration,
     /// Shared with `gate`.
     #[command(flatten)]
     pub places: Places,

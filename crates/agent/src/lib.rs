@@ -4,6 +4,7 @@
 pub mod args;
 mod files;
 mod gate;
+mod hold;
 mod init;
 mod ready;
 mod run_directory;

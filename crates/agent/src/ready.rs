@@ -1,15 +1,17 @@
 //! `ready`: the pod's readiness probe. It runs every few seconds in every pod, so that it does little.
 
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
-use snafu::{ResultExt as _, Snafu, ensure};
+use snafu::{OptionExt as _, ResultExt as _, Snafu, ensure};
 use tokio::time::{Instant, sleep, timeout};
+use valkey::client::Section;
 use valkey::slots::SLOT_COUNT;
 use valkey::{Connection, Deadlines, Target};
 
 use crate::args::{Places, ReadyArgs};
+use crate::hold::{self, Hold};
 use crate::run_directory::RunDirectory;
 use crate::secrets::{self, AGENT, PasswordError};
 use crate::{chain, files, say, users};
@@ -51,6 +53,22 @@ pub(crate) enum Error {
         /// How many slots have an owner.
         assigned: u16,
     },
+    /// Somebody may have taken over.
+    #[snafu(display(
+        "not ready: no write is taken before its {replicas} replicas follow it, one of which may have taken over"
+    ))]
+    Held {
+        /// How many.
+        replicas: u32,
+    },
+    /// A note of ours cannot be read or removed.
+    #[snafu(display("failed to read or remove {}", path.display()))]
+    Note {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// What was seen cannot be remembered.
     #[snafu(display("failed to write {}", path.display()))]
     Write {
@@ -68,14 +86,14 @@ pub(crate) enum Error {
 pub(crate) fn run(args: &ReadyArgs) -> Result<(), Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context(StartRuntimeSnafu)?;
-    runtime.block_on(wait(&args.places, args.wait))
+    runtime.block_on(wait(args))
 }
 
 /// Starting this program costs a pod more than all it does: one that waits inside sees the moment, and costs once.
-async fn wait(places: &Places, patience: Duration) -> Result<(), Error> {
-    let end = Instant::now() + patience;
+async fn wait(args: &ReadyArgs) -> Result<(), Error> {
+    let end = Instant::now() + args.wait;
     loop {
-        let result = timeout(LIMIT, check(places)).await.unwrap_or(TooSlowSnafu.fail());
+        let result = timeout(LIMIT, check(args)).await.unwrap_or(TooSlowSnafu.fail());
         if result.is_ok() || Instant::now() + EVERY > end {
             return result;
         }
@@ -83,7 +101,8 @@ async fn wait(places: &Places, patience: Duration) -> Result<(), Error> {
     }
 }
 
-async fn check(places: &Places) -> Result<(), Error> {
+async fn check(args: &ReadyArgs) -> Result<(), Error> {
+    let places = &args.places;
     let directory = RunDirectory::new(&places.run);
     let known = directory.knows_all_slots();
     let password = secrets::password(&places.secrets, AGENT)?;
@@ -100,6 +119,7 @@ async fn check(places: &Places) -> Result<(), Error> {
     // Before anything that may fail: also a cluster that is not formed yet, or not well, gets its users.
     load_users(&connection, places, &directory).await;
     connection.ping().await.context(ServerSnafu)?;
+    end_hold(&connection, &directory, args.replica_wait).await?;
     if known.exists() {
         return Ok(());
     }
@@ -109,6 +129,47 @@ async fn check(places: &Places) -> Result<(), Error> {
     ensure!(state == "ok" && assigned == SLOT_COUNT, ClusterSnafu { state, assigned });
     // Once is enough: a server that is cut off later still knows where to send its clients.
     files::replace(&known, 0o600, &mut io::empty()).context(WriteSnafu { path: known })
+}
+
+/// Has a server that holds writes back take them again, once nobody else can have taken over.
+async fn end_hold(
+    connection: &Connection,
+    directory: &RunDirectory<'_>,
+    limit: Duration,
+) -> Result<(), Error> {
+    let path = directory.writes_held();
+    let note = files::read_if_there(&path).context(NoteSnafu { path: &path })?;
+    let Some(hold) = note.as_deref().and_then(Hold::parse) else { return Ok(()) };
+    let waited = since_it_answers(&directory.held_since())?;
+    let (table, info) =
+        tokio::try_join!(connection.cluster_nodes(), connection.info(&[Section::Replication]))
+            .context(ServerSnafu)?;
+    // Without this part there is nothing to see of its replicas.
+    let replication = info.replication().context(HeldSnafu { replicas: hold.replicas })?;
+    let facts = hold::Facts { table: &table, replication: &replication, waited, limit };
+    let cleared = hold.cleared_up(&facts).context(HeldSnafu { replicas: hold.replicas })?;
+    let afterwards = hold.afterwards();
+    let directives: Vec<(&str, &str)> =
+        afterwards.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    connection.config_set(&directives).await.context(ServerSnafu)?;
+    // After the command: cut off in between, it is given once more.
+    files::remove_if_there(&path).context(NoteSnafu { path })?;
+    say(&format!("writes are taken again: {cleared}"));
+    Ok(())
+}
+
+/// How long ago the server was first seen to answer: the time it needs to load its data is nobody's delay.
+fn since_it_answers(note: &Path) -> Result<Duration, Error> {
+    let written = || fs::metadata(note).and_then(|found| found.modified());
+    match written() {
+        // A clock that was set back begins anew.
+        Ok(first) => Ok(first.elapsed().unwrap_or_default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            files::replace(note, 0o600, &mut io::empty()).context(WriteSnafu { path: note })?;
+            Ok(Duration::ZERO)
+        }
+        Err(source) => Err(source).context(NoteSnafu { path: note }),
+    }
 }
 
 /// Has the server load the users file if it is another one than last time. Whatever goes wrong is told and is no reason to

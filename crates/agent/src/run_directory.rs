@@ -31,6 +31,16 @@ impl<'a> RunDirectory<'a> {
         self.0.join("knows-all-slots")
     }
 
+    /// There while the server acknowledges nothing: how many replicas it waits for, and what it is told then.
+    pub(crate) fn writes_held(&self) -> PathBuf {
+        self.0.join("writes-held")
+    }
+
+    /// Written when a server that holds writes back first answered.
+    pub(crate) fn held_since(&self) -> PathBuf {
+        self.0.join("held-since")
+    }
+
     /// The fingerprint of the users file that the server loaded last.
     pub(crate) fn users_loaded(&self) -> PathBuf {
         self.0.join("users-loaded")

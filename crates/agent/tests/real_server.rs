@@ -2,6 +2,7 @@
 
 mod real_server {
     mod gate;
+    mod hold;
     mod init;
     mod ready;
     mod takeover;

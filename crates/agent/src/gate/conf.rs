@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use secrecy::{ExposeSecret as _, SecretString};
 use valkey::conf::{ConfError, render, words_of_line};
 
+use crate::hold::Wanted;
+
 /// The configuration as the operator wrote it: without secrets and without the pod's address.
 #[derive(Debug)]
 pub(super) struct BaseConf {
@@ -52,6 +54,11 @@ impl BaseConf {
             self.value("dbfilename").unwrap_or("dump.rdb"),
             self.value("appenddirname").unwrap_or("appendonlydir"),
         ]
+    }
+
+    /// How many replicas a write is to have.
+    pub(super) fn wanted_replicas(&self) -> Wanted {
+        Wanted::read(|name| self.value(name))
     }
 
     /// What TLS takes, if clients are served with it.

@@ -17,9 +17,10 @@ use valkey::conf::ConfError;
 
 use self::conf::BaseConf;
 use self::peers::AccessError;
-use self::start_rule::{Decision, Facts, decide};
+use self::start_rule::{Decision, Facts, decide, replicas_in_doubt};
 use self::wait::{Ended, WaitError};
 use crate::args::GateArgs;
+use crate::hold::Hold;
 use crate::run_directory::RunDirectory;
 use crate::secrets::{self, PasswordError, REPLICATION};
 use crate::{files, say, users};
@@ -100,12 +101,13 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Error> {
     let base = BaseConf::new(base);
     write_conf(args, &base, &directory)?;
     let users = accept_users(&args.places.users)?;
-    if admit(args, &base, &directory)? == Ended::Stopped {
+    let Some(replicas) = admit(args, &base, &directory)? else {
         say("told to stop before the server was started");
         return Ok(());
-    }
-    note_the_start(&directory, users.as_deref())?;
-    become_the_server(args, &directory)
+    };
+    let hold = (replicas > 0).then(|| Hold { replicas, wanted: base.wanted_replicas() });
+    note_the_start(&directory, users.as_deref(), hold.as_ref())?;
+    become_the_server(args, &directory, hold.as_ref())
 }
 
 fn write_conf(args: &GateArgs, base: &BaseConf, directory: &RunDirectory<'_>) -> Result<(), Error> {
@@ -124,24 +126,32 @@ fn accept_users(path: &Path) -> Result<Option<String>, Error> {
     Ok(users)
 }
 
-/// Brings about what the rule demands before a start.
-fn admit(args: &GateArgs, base: &BaseConf, directory: &RunDirectory<'_>) -> Result<Ended, Error> {
+/// Brings about what the rule demands before a start: how many replicas the server has to hear from before it
+/// acknowledges anything, or nothing if it must not start any more.
+fn admit(args: &GateArgs, base: &BaseConf, directory: &RunDirectory<'_>) -> Result<Option<u32>, Error> {
     let path = args.data_dir.join(base.nodes_conf());
     let nodes_conf = files::read_if_there(&path).context(ReadSnafu { path })?;
     let restarted = directory.started().exists();
     let facts = Facts { data: args.data, nodes_conf: nodes_conf.as_deref(), restarted, heard: &[] };
-    match decide(&facts) {
-        Decision::Start(reason) => say(&format!("starting as it was: {reason}")),
+    let reason = match decide(&facts) {
+        Decision::Start(reason) => {
+            say(&format!("starting as it was: {reason}"));
+            reason
+        }
         Decision::StartAsStranger => {
             say("starting as a stranger: the data of the server that ran here is gone");
             forget(args, base)?;
+            return Ok(Some(0));
         }
         Decision::WaitForPeers(peers) => {
             let access = peers::Access::read(args, base.tls())?;
-            return Ok(wait::until_decided(&facts, &peers, &access, args.peer_wait)?);
+            match wait::until_decided(&facts, &peers, &access, args.peer_wait)? {
+                Ended::Decided(reason) => reason,
+                Ended::Stopped => return Ok(None),
+            }
         }
-    }
-    Ok(Ended::Decided)
+    };
+    Ok(Some(replicas_in_doubt(&facts, &reason)))
 }
 
 /// Removes identity and data. The identity goes last: as long as it is there, a gate that was cut off begins anew.
@@ -156,10 +166,24 @@ fn forget(args: &GateArgs, base: &BaseConf) -> Result<(), Error> {
 }
 
 /// What the probe and the next gate need to know about the server that starts now.
-fn note_the_start(directory: &RunDirectory<'_>, users: Option<&str>) -> Result<(), Error> {
+fn note_the_start(
+    directory: &RunDirectory<'_>,
+    users: Option<&str>,
+    hold: Option<&Hold>,
+) -> Result<(), Error> {
     // Whatever the last server knew, this one does not know it yet.
-    for path in [directory.knows_all_slots(), directory.users_loaded(), directory.users_refused()] {
+    for path in [
+        directory.knows_all_slots(),
+        directory.users_loaded(),
+        directory.users_refused(),
+        directory.writes_held(),
+        directory.held_since(),
+    ] {
         files::remove_if_there(&path).context(RemoveSnafu { path })?;
+    }
+    if let Some(hold) = hold {
+        let path = directory.writes_held();
+        files::replace(&path, 0o600, &mut hold.render().as_bytes()).context(WriteSnafu { path })?;
     }
     if let Some(users) = users {
         let path = directory.users_loaded();
@@ -174,9 +198,20 @@ fn program(args: &GateArgs) -> &str {
     args.server.first().map_or("valkey-server", String::as_str)
 }
 
-fn become_the_server(args: &GateArgs, directory: &RunDirectory<'_>) -> Result<(), Error> {
+fn become_the_server(
+    args: &GateArgs,
+    directory: &RunDirectory<'_>,
+    hold: Option<&Hold>,
+) -> Result<(), Error> {
     let program = program(args);
-    let words = args.server.iter().skip(1);
+    if let Some(hold) = hold {
+        say(&format!(
+            "one of {} replicas may have taken over: no write is taken before they follow, or until that is cleared up",
+            hold.replicas
+        ));
+    }
+    let holding = hold.map(Hold::args).into_iter().flatten();
+    let words = args.server.iter().skip(1).cloned().chain(holding);
     // In place of this process, so that the server is the container's first one and gets its signals.
     let source = Command::new(program).arg(directory.conf()).args(words).exec();
     Err(source).context(ExecSnafu { program })

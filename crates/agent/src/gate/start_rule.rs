@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::fmt;
+use std::time::Duration;
 
 use valkey::cluster::{Address, ClusterNodes, Flag, Node};
 
@@ -44,6 +45,7 @@ pub(crate) enum Reason {
     NoReplica,
     TakenOver { by: String },
     NoReplicaAlive,
+    NobodyTookOver { within: Duration },
 }
 
 impl fmt::Display for Reason {
@@ -56,6 +58,7 @@ impl fmt::Display for Reason {
             Self::NoReplica => "it knew no replica that could take over",
             Self::TakenOver { by } => return write!(f, "its slots belong to {by} now"),
             Self::NoReplicaAlive => "its peers see no replica of it that could take over",
+            Self::NobodyTookOver { within } => return write!(f, "nobody took over within {within:?}"),
         })
     }
 }
@@ -88,6 +91,24 @@ pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
         return Start(Reason::NoReplicaAlive);
     }
     WaitForPeers(peers(&table, myself))
+}
+
+/// How many replicas a server has to hear from before it acknowledges anything: each of those it had may have taken over
+/// in its last moment, without its knowing.
+pub(crate) fn replicas_in_doubt(facts: &Facts<'_>, reason: &Reason) -> u32 {
+    let Some(text) = facts.nodes_conf else { return 0 };
+    // Its peers know it better.
+    if *reason == Reason::NoReplicaAlive {
+        return 0;
+    }
+    let table = ClusterNodes::parse(text);
+    let Some(myself) = table.myself() else { return 0 };
+    if !myself.is_primary() || myself.slots.is_empty() {
+        return 0;
+    }
+    // Also those that are not elected: they take over when they are told to.
+    let replicas = table.nodes.iter().filter(|node| follows(node, myself) && !node.has_failed());
+    u32::try_from(replicas.count()).unwrap_or(u32::MAX)
 }
 
 /// A replica may have more than the disk of its primary, and may take over.

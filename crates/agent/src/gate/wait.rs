@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use valkey::cluster::Address;
 
 use super::peers::{Access, Round};
-use super::start_rule::{Decision, Facts, decide};
+use super::start_rule::{Decision, Facts, Reason, decide};
 use crate::say;
 
 /// Between two rounds of questions.
@@ -33,10 +33,10 @@ pub(crate) enum WaitError {
 }
 
 /// How waiting ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The server may start.
-    Decided,
+    Decided(Reason),
     /// The pod is to stop.
     Stopped,
 }
@@ -54,10 +54,11 @@ pub(super) fn until_decided(
         let mut stop = signal(SignalKind::terminate()).context(ListenSnafu)?;
         tokio::select! {
             biased;
-            _ = stop.recv() => return Ok(Ended::Stopped),
-            () = ask_until_decided(facts, peers, access, limit) => {}
+            _ = stop.recv() => Ok(Ended::Stopped),
+            reason = ask_until_decided(facts, peers, access, limit) => {
+                Ok(if was_told(&mut stop).await { Ended::Stopped } else { Ended::Decided(reason) })
+            }
         }
-        Ok(if was_told(&mut stop).await { Ended::Stopped } else { Ended::Decided })
     })
 }
 
@@ -66,7 +67,7 @@ async fn was_told(stop: &mut Signal) -> bool {
     timeout(Duration::from_millis(1), stop.recv()).await.is_ok()
 }
 
-async fn ask_until_decided(facts: &Facts<'_>, peers: &[Address], access: &Access, limit: Duration) {
+async fn ask_until_decided(facts: &Facts<'_>, peers: &[Address], access: &Access, limit: Duration) -> Reason {
     say(&format!(
         "waiting: this server was a primary, its process ended, and its replicas may have more than its disk; \
          asking {} peers for at most {limit:?} whether one of them took over",
@@ -85,12 +86,19 @@ async fn ask_until_decided(facts: &Facts<'_>, peers: &[Address], access: &Access
         }
     });
     match asking.await {
-        Ok(reason) => say(&format!("starting as it was after {:.1?}: {reason}", begin.elapsed())),
-        Err(_) => say(&format!(
-            "starting as it was: nobody took over within {limit:?}; {} peers answered, {} did not{}",
-            last.tables.len(),
-            last.failures.len(),
-            last.failures.iter().map(|failure| format!("; {failure}")).collect::<String>(),
-        )),
+        Ok(reason) => {
+            say(&format!("starting as it was after {:.1?}: {reason}", begin.elapsed()));
+            reason
+        }
+        Err(_) => {
+            let reason = Reason::NobodyTookOver { within: limit };
+            say(&format!(
+                "starting as it was: {reason}; {} peers answered, {} did not{}",
+                last.tables.len(),
+                last.failures.len(),
+                last.failures.iter().map(|failure| format!("; {failure}")).collect::<String>(),
+            ));
+            reason
+        }
     }
 }

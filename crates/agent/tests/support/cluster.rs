@@ -41,11 +41,7 @@ pub(crate) async fn form(release: Release, conf: &str) -> (Vec<Pod>, Vec<Connect
 }
 
 async fn meet(pods: &[Pod], connections: &[Connection]) {
-    for (pod, connection) in pods.iter().zip(connections).skip(1) {
-        let bus = connection.config_get(&["cluster-port"]).await.expect("should answer");
-        tell(&connections[0], &format!("CLUSTER MEET 127.0.0.1 {} {}", pod.port(), bus["cluster-port"]))
-            .await;
-    }
+    introduce(&connections[..1], pods, connections).await;
     for connection in connections {
         eventually("everybody knows everybody", || async {
             let nodes = connection.cluster_nodes().await.expect("should answer").nodes;
@@ -53,6 +49,21 @@ async fn meet(pods: &[Pod], connections: &[Connection]) {
             (known == connections.len() && known == nodes.len()).then_some(())
         })
         .await;
+    }
+}
+
+/// Everybody is told where everybody is now, as an operator does.
+pub(crate) async fn introduce_all(pods: &[Pod], connections: &[Connection]) {
+    introduce(connections, pods, connections).await;
+}
+
+async fn introduce(to: &[Connection], pods: &[Pod], connections: &[Connection]) {
+    for (pod, connection) in pods.iter().zip(connections) {
+        let bus = connection.config_get(&["cluster-port"]).await.expect("should answer");
+        let words = format!("CLUSTER MEET 127.0.0.1 {} {}", pod.port(), bus["cluster-port"]);
+        for other in to.iter().filter(|other| !std::ptr::eq(*other, connection)) {
+            tell(other, &words).await;
+        }
     }
 }
 

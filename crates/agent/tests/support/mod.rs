@@ -66,7 +66,8 @@ impl Pod {
         let users = [
             "user default on nopass ~* &* +@all".to_owned(),
             format!(
-                "user _agent on >{AGENT_PASSWORD} resetchannels -@all +ping +cluster|info +cluster|nodes +acl|load"
+                "user _agent on >{AGENT_PASSWORD} resetchannels -@all +ping +info +cluster|info +cluster|nodes \
+                 +config|set +acl|load"
             ),
             format!("user _replication on #{REPLICATION_HASH} resetchannels -@all +psync +replconf +ping"),
             more.to_owned(),
@@ -86,6 +87,24 @@ impl Pod {
     pub(crate) fn configure(&self, line: &str) {
         let mut base = File::options().append(true).open(self.path("base.conf")).expect("should open");
         writeln!(base, "{line}").expect("should write");
+    }
+
+    /// The pod is replaced: another one, at another address, gets its volume and nothing else.
+    pub(crate) fn move_to_a_new_pod(&mut self) {
+        let base = fs::read_to_string(self.path("base.conf")).expect("should read");
+        let (port, bus_port) = (lasting_port(), lasting_port());
+        let moved: String = base
+            .lines()
+            .map(|line| match line.split(' ').next() {
+                Some("port") => format!("port {port}\n"),
+                Some("cluster-port") => format!("cluster-port {bus_port}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        fs::write(self.path("base.conf"), moved).expect("should write");
+        fs::remove_dir_all(self.path("run")).expect("should remove");
+        fs::create_dir(self.path("run")).expect("should make a directory");
+        self.port = port;
     }
 
     /// What the last server of the pod left behind: who it was, and that it was there.
@@ -172,7 +191,12 @@ impl Pod {
 
     /// The same with a probe that waits.
     pub(crate) fn ready_within(&self, wait: &str) -> (bool, String) {
-        let output = self.agent("ready").args(["--wait", wait]).output().expect("should start");
+        self.ready_with(&["--wait", wait])
+    }
+
+    /// The same with any flags.
+    pub(crate) fn ready_with(&self, flags: &[&str]) -> (bool, String) {
+        let output = self.agent("ready").args(flags).output().expect("should start");
         assert!(output.stdout.is_empty(), "{output:?}");
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     }

@@ -12,7 +12,7 @@ pub enum SystemUser {
     Operator,
     /// Copies data: replicas log in as this at their primary, and a source of slots at their target.
     Replication,
-    /// The agent beside a server: looks, and has the users' file loaded.
+    /// The agent beside a server: looks, has the users' file loaded, and ends what it began at the server's start.
     Agent,
     /// The metrics exporter: looks, at keys too if its flags say so.
     Exporter,
@@ -36,9 +36,10 @@ const REPLICATION: &str = "~* resetchannels -@all +ping +psync +sync +replconf +
     -cluster|replicas -cluster|replicate -cluster|reset -cluster|saveconfig -cluster|set-config-epoch \
     -cluster|setslot -cluster|shards -cluster|slaves -cluster|slot-stats -cluster|slots";
 
-/// What tells whether a server is ready, and what makes it read its users again.
-const AGENT: &str =
-    "resetchannels -@all +ping +info +role +cluster|info +cluster|nodes +cluster|myid +acl|load +acl|whoami";
+/// What tells whether a server is ready, what makes it read its users again, and what lets it take writes again that it
+/// held back. Which directives it sets cannot be limited.
+const AGENT: &str = "resetchannels -@all +ping +info +role +config|set +cluster|info +cluster|nodes +cluster|myid +acl|load \
+    +acl|whoami";
 
 /// What the stock exporter sends, with any of its flags. CONFIG GET shows it the replication password: the directives
 /// a user may see cannot be told apart.

@@ -115,6 +115,33 @@ fn what_peers_say_ends_the_wait_or_does_not() {
 }
 
 #[test]
+fn whoever_followed_a_primary_may_lead_in_its_place() {
+    let second = "dddd 10.0.0.4:6379@16379 slave,nofailover aaaa 0 0 3 connected";
+    let failed = "bbbb 10.0.0.2:6379@16379 slave,fail aaaa 0 0 3 disconnected";
+    let slotless = "aaaa 10.0.0.1:6379@16379 myself,master - 0 0 3 connected";
+    let replica = "aaaa 10.0.0.1:6379@16379 myself,slave cccc 0 0 3 connected";
+    let taken_over = Reason::TakenOver { by: "bbbb".to_owned() };
+    for (lines, reason, expected) in [
+        (vec![MYSELF, REPLICA, OTHER, VARS], Reason::NewPod, 1),
+        (vec![MYSELF, REPLICA, second, OTHER], Reason::NewPod, 2),
+        (vec![MYSELF, REPLICA, OTHER], Reason::NobodyTookOver { within: Duration::ZERO }, 1),
+        (vec![MYSELF, REPLICA, OTHER], taken_over, 1),
+        (vec![MYSELF, REPLICA, OTHER], Reason::NoReplicaAlive, 0),
+        (vec![MYSELF, failed, OTHER], Reason::NewPod, 0),
+        (vec![MYSELF, OTHER], Reason::NewPod, 0),
+        (vec![slotless, REPLICA, OTHER], Reason::NewPod, 0),
+        (vec![replica, REPLICA, OTHER], Reason::NewPod, 0),
+        (vec!["garbage"], Reason::NewPod, 0),
+    ] {
+        let text = conf(&lines);
+        let facts = Facts { data: Data::Kept, nodes_conf: Some(&text), restarted: false, heard: &[] };
+        assert_eq!(replicas_in_doubt(&facts, &reason), expected, "{lines:?} {reason:?}");
+    }
+    let nothing = Facts { data: Data::Kept, nodes_conf: None, restarted: false, heard: &[] };
+    assert_eq!(replicas_in_doubt(&nothing, &Reason::FirstStart), 0);
+}
+
+#[test]
 fn replicas_are_asked_first_and_nobody_without_an_address() {
     let failed = "dddd 10.0.0.4:6379@16379 slave,fail aaaa 0 0 3 disconnected";
     let unknown = "eeee :0@0 master,noaddr - 0 0 3 disconnected";
