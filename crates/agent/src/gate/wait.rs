@@ -85,20 +85,16 @@ async fn ask_until_decided(facts: &Facts<'_>, peers: &[Address], access: &Access
             sleep(PAUSE).await;
         }
     });
-    match asking.await {
-        Ok(reason) => {
-            say(&format!("starting as it was after {:.1?}: {reason}", begin.elapsed()));
-            reason
-        }
-        Err(_) => {
-            let reason = Reason::NobodyTookOver { within: limit };
-            say(&format!(
-                "starting as it was: {reason}; {} peers answered, {} did not{}",
-                last.tables.len(),
-                last.failures.len(),
-                last.failures.iter().map(|failure| format!("; {failure}")).collect::<String>(),
-            ));
-            reason
-        }
+    if let Ok(reason) = asking.await {
+        say(&format!("starting as it was after {:.1?}: {reason}", begin.elapsed()));
+        return reason;
     }
+    let reason = Reason::NobodyTookOver { within: limit };
+    say(&format!(
+        "starting as it was: {reason}; {} peers answered, {} did not{}",
+        last.tables.len(),
+        last.failures.len(),
+        last.failures.iter().map(|failure| format!("; {failure}")).collect::<String>(),
+    ));
+    reason
 }
