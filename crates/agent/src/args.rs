@@ -22,7 +22,8 @@ pub enum Mode {
     Init(InitArgs),
     /// Write the server's configuration, wait if it must not start yet, and become the server
     Gate(GateArgs),
-    /// Readiness probe: the server answers, and knew who owns every slot; a new users file is loaded on the way
+    /// Startup and readiness probe: the server answers, takes writes if it leads, and knew who owns every slot; a new users file is
+    /// loaded on the way
     Ready(ReadyArgs),
 }
 

@@ -2,9 +2,8 @@
 //! moment. Whoever did so would throw away what this server acknowledges, so that it acknowledges nothing before that is
 //! cleared up. The reasons are in `docs/adr/0012-a-primary-that-is-back-waits-for-its-replicas.md`.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::time::Duration;
+use std::net::IpAddr;
 
 use valkey::cluster::{ClusterNodes, Node};
 use valkey::info::Replication;
@@ -15,12 +14,20 @@ const TO_WRITE: &str = "min-replicas-to-write";
 const MAX_LAG: &str = "min-replicas-max-lag";
 /// What the server takes where nobody says anything.
 const DEFAULT_MAX_LAG: u32 = 10;
+/// More than any server has: it must not count by itself, because it counts whoever copies from it.
+const NEVER_REACHED: u32 = i32::MAX.unsigned_abs();
 
-/// What the directives were to be without a hold.
+/// What the directives are to be without a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) to_write: u32,
     pub(crate) max_lag: u32,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { to_write: 0, max_lag: DEFAULT_MAX_LAG }
+    }
 }
 
 impl Wanted {
@@ -28,18 +35,24 @@ impl Wanted {
     pub(crate) fn read<'a>(value: impl Fn(&str) -> Option<&'a str>) -> Self {
         let number =
             |name: &str, older: &str| value(name).or_else(|| value(older))?.trim().parse::<u32>().ok();
+        let default = Self::default();
         Self {
-            to_write: number(TO_WRITE, "min-slaves-to-write").unwrap_or_default(),
-            max_lag: number(MAX_LAG, "min-slaves-max-lag").unwrap_or(DEFAULT_MAX_LAG),
+            to_write: number(TO_WRITE, "min-slaves-to-write").unwrap_or(default.to_write),
+            max_lag: number(MAX_LAG, "min-slaves-max-lag").unwrap_or(default.max_lag),
         }
+    }
+
+    /// What the server is told once it is cleared up.
+    pub(crate) fn directives(self) -> [(&'static str, String); 2] {
+        [(TO_WRITE, self.to_write.to_string()), (MAX_LAG, self.max_lag.to_string())]
     }
 }
 
 /// A server that holds writes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hold {
-    /// How many replicas it had, each of which may have taken over.
-    pub(crate) replicas: u32,
+    /// The replicas it had, each of which may have taken over.
+    pub(crate) in_doubt: Vec<String>,
     pub(crate) wanted: Wanted,
 }
 
@@ -47,60 +60,52 @@ impl Hold {
     /// What the server is started with: words behind its file, which count more than the file.
     pub(crate) fn args(&self) -> [String; 4] {
         let max_lag = if self.wanted.max_lag == 0 { DEFAULT_MAX_LAG } else { self.wanted.max_lag };
-        let to_write = self.wanted.to_write.max(self.replicas);
-        [format!("--{TO_WRITE}"), to_write.to_string(), format!("--{MAX_LAG}"), max_lag.to_string()]
-    }
-
-    /// What the server is told once it is cleared up.
-    pub(crate) fn afterwards(&self) -> [(&'static str, String); 2] {
-        [(TO_WRITE, self.wanted.to_write.to_string()), (MAX_LAG, self.wanted.max_lag.to_string())]
+        [format!("--{TO_WRITE}"), NEVER_REACHED.to_string(), format!("--{MAX_LAG}"), max_lag.to_string()]
     }
 
     /// For the note that the probe reads.
     pub(crate) fn render(&self) -> String {
-        format!("{} {} {}\n", self.replicas, self.wanted.to_write, self.wanted.max_lag)
+        format!("{} {}\n{}\n", self.wanted.to_write, self.wanted.max_lag, self.in_doubt.join(" "))
     }
 
     /// Reads such a note.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut numbers = text.split_ascii_whitespace().map(str::parse::<u32>);
-        let mut next = || numbers.next()?.ok();
-        Some(Self { replicas: next()?, wanted: Wanted { to_write: next()?, max_lag: next()? } })
+        let (numbers, names) = text.split_once('\n')?;
+        let (to_write, max_lag) = numbers.split_once(' ')?;
+        let in_doubt: Vec<String> = names.split_ascii_whitespace().map(str::to_owned).collect();
+        let wanted = Wanted { to_write: to_write.parse().ok()?, max_lag: max_lag.parse().ok()? };
+        (!in_doubt.is_empty()).then_some(Self { in_doubt, wanted })
     }
 
-    /// Why nothing has to be held back any more.
-    pub(crate) fn cleared_up(&self, facts: &Facts<'_>) -> Option<Cleared> {
-        let owns_slots =
-            facts.table.myself().is_some_and(Node::is_primary) && !facts.table.slots_of_myself().is_empty();
-        if !owns_slots {
-            return Some(Cleared::LeadsNobody);
+    /// Why nothing has to be held back any more, if so.
+    pub(crate) fn cleared_up(&self, table: &ClusterNodes, replication: &Replication) -> Option<Cleared> {
+        let myself = table.myself().filter(|_| table.unreadable == 0)?;
+        if !myself.is_primary() || myself.slots.is_empty() {
+            return Some(Cleared::LeadsNothing);
         }
-        // Whoever took over follows nobody. A copy that has only begun tells as much as one that is through. One replica
-        // may be listed twice, when it is copied to by two connections.
-        let following: BTreeSet<(&str, u16)> =
-            facts.replication.replicas.iter().map(|replica| (replica.ip.as_str(), replica.port)).collect();
-        if following.len() >= usize::try_from(self.replicas).unwrap_or(usize::MAX) {
-            return Some(Cleared::Followed);
-        }
-        (facts.waited >= facts.limit).then_some(Cleared::Overdue)
+        let is_settled = |id: &String| match table.get(id) {
+            // The cluster has struck it out: nobody has this identity any more.
+            None => true,
+            // Whoever took over follows nobody. A copy that has only begun tells as much as one that is through.
+            Some(replica) => replica.primary_id.as_ref() == Some(&myself.id) && copies(replication, replica),
+        };
+        self.in_doubt.iter().all(is_settled).then_some(Cleared::Followed)
     }
 }
 
-/// What is known of a server that holds writes back.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts<'a> {
-    pub(crate) table: &'a ClusterNodes,
-    pub(crate) replication: &'a Replication,
-    /// Since it answers.
-    pub(crate) waited: Duration,
-    /// How long a replica that does not come is waited for.
-    pub(crate) limit: Duration,
+/// Whether a node copies from the server that answered. Not everybody who does is a node of its cluster.
+fn copies(replication: &Replication, node: &Node) -> bool {
+    let address = |text: &str| text.parse::<IpAddr>().ok();
+    let Some(known) = address(&node.address.ip) else { return false };
+    // A server that speaks TLS only tells no port here to those who speak to it otherwise.
+    let is_port = |port| node.address.port == 0 || node.address.port == port;
+    replication.replicas.iter().any(|line| address(&line.ip) == Some(known) && is_port(line.port))
 }
 
 /// Why a hold ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cleared {
-    LeadsNobody,
+    LeadsNothing,
     Followed,
     Overdue,
 }
@@ -108,7 +113,7 @@ pub(crate) enum Cleared {
 impl fmt::Display for Cleared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::LeadsNobody => "another server leads",
+            Self::LeadsNothing => "it leads nothing any more",
             Self::Followed => "its replicas follow it",
             Self::Overdue => "a replica did not come back in time",
         })
@@ -124,102 +129,115 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Duration = Duration::from_mins(1);
     const LEADS: &str = "aaaa 10.0.0.1:6379@16379 myself,master - 0 0 3 connected 0-5460";
+    const FIRST: &str = "bbbb 10.0.0.2:6379@16379 slave aaaa 0 0 3 connected";
+    const SECOND: &str = "cccc 10.0.0.3:6379@16379 slave aaaa 0 0 3 connected";
 
     fn wanted(lines: &[(&str, &str)]) -> Wanted {
         let values: BTreeMap<&str, &str> = lines.iter().copied().collect();
         Wanted::read(|name| values.get(name).copied())
     }
 
-    fn hold(replicas: u32) -> Hold {
-        Hold { replicas, wanted: wanted(&[]) }
+    fn hold(in_doubt: &[&str]) -> Hold {
+        Hold { in_doubt: in_doubt.iter().map(|id| (*id).to_owned()).collect(), wanted: wanted(&[]) }
     }
 
-    fn cleared(replicas: u32, myself: &str, info: &str, waited: u64) -> Option<Cleared> {
-        let table = ClusterNodes::parse(myself);
-        let replication = Info::parse(info).replication()?;
-        hold(replicas).cleared_up(&Facts {
-            table: &table,
-            replication: &replication,
-            waited: Duration::from_secs(waited),
-            limit: LIMIT,
-        })
+    /// What a server says that has these connections.
+    fn copied_by(connections: &[(&str, u16, &str)]) -> Replication {
+        let lines: String = connections
+            .iter()
+            .enumerate()
+            .map(|(n, (ip, port, state))| {
+                format!("slave{n}:ip={ip},port={port},state={state},offset=0,lag=0\r\n")
+            })
+            .collect();
+        Info::parse(&format!("role:master\r\n{lines}")).replication().expect("should tell of replication")
+    }
+
+    fn cleared(in_doubt: &[&str], table: &[&str], connections: &[(&str, u16, &str)]) -> Option<Cleared> {
+        hold(in_doubt).cleared_up(&ClusterNodes::parse(&table.join("\n")), &copied_by(connections))
     }
 
     #[test]
-    fn all_replicas_have_to_follow() {
-        let nobody = "role:master\r\n";
-        let one = "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n";
-        // The same replica, with a connection for the copy of its own.
-        let twice = "role:master\r\n\
-                     slave0:ip=10.0.0.2,port=6379,state=online,offset=0,lag=0,type=main-channel\r\n\
-                     slave1:ip=10.0.0.2,port=6379,state=send_bulk,offset=0,lag=0,type=rdb-channel\r\n";
-        let two = "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=0,lag=0\r\n\
-                   slave1:ip=10.0.0.3,port=6379,state=online,offset=0,lag=0\r\n";
-        for (replicas, info, expected) in [
-            (1, nobody, None),
-            (1, one, Some(Cleared::Followed)),
-            (2, one, None),
-            (2, twice, None),
-            (2, two, Some(Cleared::Followed)),
+    fn every_replica_in_doubt_has_to_follow() {
+        let promoted = "bbbb 10.0.0.2:6379@16379 master - 0 0 3 connected";
+        let of_another = "bbbb 10.0.0.2:6379@16379 slave dddd 0 0 3 connected";
+        let with_tls = "bbbb 10.0.0.2:0@16379,,tls-port=6379 slave aaaa 0 0 3 connected";
+        let nowhere = "bbbb :0@0 slave,noaddr aaaa 0 0 3 disconnected";
+        let first = ("10.0.0.2", 6379, "online");
+        let begun = ("10.0.0.2", 6379, "wait_bgsave");
+        let second = ("10.0.0.3", 6379, "online");
+        let followed = Some(Cleared::Followed);
+        for (in_doubt, table, connections, expected) in [
+            (vec!["bbbb"], vec![LEADS, FIRST], vec![], None),
+            (vec!["bbbb"], vec![LEADS, FIRST], vec![first], followed),
+            (vec!["bbbb"], vec![LEADS, FIRST], vec![begun], followed),
+            (vec!["bbbb"], vec![LEADS, with_tls], vec![first], followed),
+            // It is connected still, and somebody told that it leads: it will hear of it.
+            (vec!["bbbb"], vec![LEADS, promoted], vec![first], None),
+            (vec!["bbbb"], vec![LEADS, of_another], vec![first], None),
+            (vec!["bbbb"], vec![LEADS, nowhere], vec![first], None),
+            (vec!["bbbb", "cccc"], vec![LEADS, FIRST, SECOND], vec![first], None),
+            // The same one, with a connection of its own for the copy.
+            (vec!["bbbb", "cccc"], vec![LEADS, FIRST, SECOND], vec![first, begun], None),
+            (vec!["bbbb", "cccc"], vec![LEADS, FIRST, SECOND], vec![first, second], followed),
+            // Somebody new, or somebody from outside, says nothing about the one in doubt.
+            (vec!["bbbb"], vec![LEADS, FIRST, SECOND], vec![second], None),
+            (vec!["bbbb"], vec![LEADS, FIRST], vec![("10.9.9.9", 6379, "online")], None),
+            (vec!["bbbb"], vec![LEADS, FIRST], vec![("10.0.0.2", 0, "online")], None),
+            // Struck out.
+            (vec!["bbbb"], vec![LEADS], vec![], followed),
+            (vec!["bbbb"], vec![LEADS, "garbage"], vec![], None),
+            (vec!["bbbb"], vec![FIRST], vec![first], None),
         ] {
-            assert_eq!(cleared(replicas, LEADS, info, 0), expected, "{replicas}: {info}");
+            assert_eq!(cleared(&in_doubt, &table, &connections), expected, "{table:?} {connections:?}");
         }
     }
 
     #[test]
-    fn who_leads_nobody_holds_nothing_back() {
+    fn who_leads_nothing_holds_nothing_back() {
         let follows = "aaaa 10.0.0.1:6379@16379 myself,slave bbbb 0 0 4 connected";
         let slotless = "aaaa 10.0.0.1:6379@16379 myself,master - 0 0 3 connected";
         for myself in [follows, slotless] {
-            assert_eq!(cleared(1, myself, "role:slave\r\n", 0), Some(Cleared::LeadsNobody), "{myself}");
+            assert_eq!(cleared(&["bbbb"], &[myself, FIRST], &[]), Some(Cleared::LeadsNothing), "{myself}");
         }
-    }
-
-    #[test]
-    fn a_replica_that_does_not_come_is_not_waited_for_for_ever() {
-        assert_eq!(cleared(1, LEADS, "role:master\r\n", 59), None);
-        assert_eq!(cleared(1, LEADS, "role:master\r\n", 60), Some(Cleared::Overdue));
     }
 
     #[test]
     fn what_the_user_wants_is_what_counts_afterwards() {
-        for (lines, words, afterwards) in [
-            (vec![], ["2", "10"], ["0", "10"]),
-            (vec![(TO_WRITE, "1"), (MAX_LAG, "5")], ["2", "5"], ["1", "5"]),
-            (vec![(TO_WRITE, "3")], ["3", "10"], ["3", "10"]),
-            (vec![("min-slaves-to-write", "1"), ("min-slaves-max-lag", "0")], ["2", "10"], ["1", "0"]),
-            (vec![(TO_WRITE, "many")], ["2", "10"], ["0", "10"]),
+        for (lines, max_lag, afterwards) in [
+            (vec![], "10", ["0", "10"]),
+            (vec![(TO_WRITE, "1"), (MAX_LAG, "5")], "5", ["1", "5"]),
+            (vec![("min-slaves-to-write", "1"), ("min-slaves-max-lag", "0")], "10", ["1", "0"]),
+            (vec![(TO_WRITE, "many")], "10", ["0", "10"]),
         ] {
-            let hold = Hold { replicas: 2, wanted: wanted(&lines) };
-            let [first, to_write, second, max_lag] = hold.args();
-            assert_eq!([first, second], ["--min-replicas-to-write", "--min-replicas-max-lag"]);
-            assert_eq!([to_write, max_lag], words, "{lines:?}");
-            assert_eq!(hold.afterwards().map(|(_, value)| value), afterwards, "{lines:?}");
+            let hold = Hold { in_doubt: vec!["bbbb".to_owned()], wanted: wanted(&lines) };
+            assert_eq!(
+                hold.args(),
+                ["--min-replicas-to-write", "2147483647", "--min-replicas-max-lag", max_lag]
+            );
+            assert_eq!(hold.wanted.directives().map(|(_, value)| value), afterwards, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn other_text_is_no_note() {
+        for text in
+            ["", "\n", "0 10\n", "0 10", "0 10\n\n", "0\nbbbb", "0 10 1\nbbbb", "a b\nbbbb", "-1 1\nbbbb"]
+        {
+            assert_eq!(Hold::parse(text), None, "{text:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_note_says_what_was_written(replicas: u32, to_write: u32, max_lag: u32) {
-            let hold = Hold { replicas, wanted: Wanted { to_write, max_lag } };
+        fn a_note_says_what_was_written(
+            to_write: u32,
+            max_lag: u32,
+            in_doubt in prop::collection::vec("[0-9a-f]{40}", 1..5),
+        ) {
+            let hold = Hold { in_doubt, wanted: Wanted { to_write, max_lag } };
             prop_assert_eq!(Hold::parse(&hold.render()), Some(hold));
-        }
-
-        #[test]
-        fn other_text_is_no_note(text in "[a-z -]*") {
-            prop_assert_eq!(Hold::parse(&text), None);
-        }
-
-        /// Without a word from its replicas, no server is let go before the limit as long as it leads.
-        #[test]
-        fn nobody_is_let_go_early(replicas in 1u32..5, following in 0u32..5, waited in 0u64..60) {
-            let lines: String = (0..following)
-                .map(|n| format!("slave{n}:ip=10.0.1.{n},port=6379,state=online,offset=0,lag=0\r\n"))
-                .collect();
-            let cleared = cleared(replicas, LEADS, &format!("role:master\r\n{lines}"), waited);
-            prop_assert_eq!(cleared.is_some(), following >= replicas);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The program in a Valkey pod. Three modes: `init` puts it where the server's container finds it, `gate` decides as
-//! whom the server may start and becomes the server, `ready` is the pod's readiness probe.
+//! whom the server may start and becomes the server, `ready` is the pod's startup and readiness probe.
 
 pub mod args;
 mod files;
@@ -9,6 +9,7 @@ mod init;
 mod ready;
 mod run_directory;
 mod secrets;
+mod uptime;
 mod users;
 
 use std::error::Error;

@@ -1,8 +1,9 @@
-//! `ready`: the pod's readiness probe. It runs every few seconds in every pod, so that it does little.
+//! `ready`: the pod's probes. They run every few seconds in every pod, so that they do little: look, have a new users file
+//! loaded, and let a server take writes that held them back at its start.
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
-use std::{fs, io};
 
 use snafu::{OptionExt as _, ResultExt as _, Snafu, ensure};
 use tokio::time::{Instant, sleep, timeout};
@@ -11,10 +12,10 @@ use valkey::slots::SLOT_COUNT;
 use valkey::{Connection, Deadlines, Target};
 
 use crate::args::{Places, ReadyArgs};
-use crate::hold::{self, Hold};
+use crate::hold::{Cleared, Hold, Wanted};
 use crate::run_directory::RunDirectory;
 use crate::secrets::{self, AGENT, PasswordError};
-use crate::{chain, files, say, users};
+use crate::{chain, files, say, uptime, users};
 
 /// For one look: the kubelet's own limit must be longer, or nobody reads what we have to say.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -55,11 +56,20 @@ pub(crate) enum Error {
     },
     /// Somebody may have taken over.
     #[snafu(display(
-        "not ready: no write is taken before its {replicas} replicas follow it, one of which may have taken over"
+        "not ready: a replica may have taken over, and no write is taken before these follow: {names}"
     ))]
     Held {
-        /// How many.
-        replicas: u32,
+        /// Their identities.
+        names: String,
+    },
+    /// The server tells nothing of its replicas.
+    #[snafu(display("not ready: the server does not tell who copies from it"))]
+    Role,
+    /// A note of ours is not what we wrote.
+    #[snafu(display("not ready: failed to understand {}", path.display()))]
+    Understand {
+        /// Which file.
+        path: PathBuf,
     },
     /// A note of ours cannot be read or removed.
     #[snafu(display("failed to read or remove {}", path.display()))]
@@ -138,19 +148,18 @@ async fn end_hold(
     limit: Duration,
 ) -> Result<(), Error> {
     let path = directory.writes_held();
-    let note = files::read_if_there(&path).context(NoteSnafu { path: &path })?;
-    let Some(hold) = note.as_deref().and_then(Hold::parse) else { return Ok(()) };
-    let waited = since_it_answers(&directory.held_since())?;
-    let (table, info) =
-        tokio::try_join!(connection.cluster_nodes(), connection.info(&[Section::Replication]))
-            .context(ServerSnafu)?;
-    // Without this part there is nothing to see of its replicas.
-    let replication = info.replication().context(HeldSnafu { replicas: hold.replicas })?;
-    let facts = hold::Facts { table: &table, replication: &replication, waited, limit };
-    let cleared = hold.cleared_up(&facts).context(HeldSnafu { replicas: hold.replicas })?;
-    let afterwards = hold.afterwards();
+    let Some(note) = files::read_if_there(&path).context(NoteSnafu { path: &path })? else { return Ok(()) };
+    let hold = Hold::parse(&note);
+    let wanted = hold.as_ref().map_or_else(Wanted::default, |hold| hold.wanted);
+    // Before anything that may fail: whatever else is wrong, it does not last for ever.
+    let cleared = if since_it_answers(directory)? >= limit {
+        Cleared::Overdue
+    } else {
+        look_for_replicas(connection, &hold.context(UnderstandSnafu { path: &path })?).await?
+    };
+    let directives = wanted.directives();
     let directives: Vec<(&str, &str)> =
-        afterwards.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        directives.iter().map(|(name, value)| (*name, value.as_str())).collect();
     connection.config_set(&directives).await.context(ServerSnafu)?;
     // After the command: cut off in between, it is given once more.
     files::remove_if_there(&path).context(NoteSnafu { path })?;
@@ -158,18 +167,26 @@ async fn end_hold(
     Ok(())
 }
 
+async fn look_for_replicas(connection: &Connection, hold: &Hold) -> Result<Cleared, Error> {
+    let (table, info) =
+        tokio::try_join!(connection.cluster_nodes(), connection.info(&[Section::Replication]))
+            .context(ServerSnafu)?;
+    let replication = info.replication().context(RoleSnafu)?;
+    hold.cleared_up(&table, &replication).context(HeldSnafu { names: hold.in_doubt.join(", ") })
+}
+
 /// How long ago the server was first seen to answer: the time it needs to load its data is nobody's delay.
-fn since_it_answers(note: &Path) -> Result<Duration, Error> {
-    let written = || fs::metadata(note).and_then(|found| found.modified());
-    match written() {
-        // A clock that was set back begins anew.
-        Ok(first) => Ok(first.elapsed().unwrap_or_default()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            files::replace(note, 0o600, &mut io::empty()).context(WriteSnafu { path: note })?;
-            Ok(Duration::ZERO)
-        }
-        Err(source) => Err(source).context(NoteSnafu { path: note }),
+fn since_it_answers(directory: &RunDirectory<'_>) -> Result<Duration, Error> {
+    let now = uptime::since_boot().context(NoteSnafu { path: uptime::SOURCE })?;
+    let path = directory.held_since();
+    let first = files::read_if_there(&path).context(NoteSnafu { path: &path })?;
+    let waited = first.as_deref().and_then(uptime::parse).and_then(|first| now.checked_sub(first));
+    if waited.is_none() {
+        // It answers for the first time, or the note is not of this life of the machine.
+        let content = uptime::render(now);
+        files::replace(&path, 0o600, &mut content.as_bytes()).context(WriteSnafu { path })?;
     }
+    Ok(waited.unwrap_or_default())
 }
 
 /// Has the server load the users file if it is another one than last time. Whatever goes wrong is told and is no reason to

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 use valkey::acl::has_open_selector;
 
+use crate::secrets::AGENT;
+
 /// The SHA-256 of a file, in hexadecimal digits.
 pub(crate) fn fingerprint(text: &str) -> String {
     let mut digits = String::with_capacity(64);
@@ -23,9 +25,32 @@ pub(crate) fn line_with_open_selector(text: &str) -> Option<usize> {
     text.lines().position(is_open).map(|index| index + 1)
 }
 
+/// Whether the agent's user may change directives of the server.
+pub(crate) fn lets_the_agent_set(text: &str) -> bool {
+    let rules =
+        text.lines().find_map(|line| line.strip_prefix("user ")?.strip_prefix(AGENT)?.strip_prefix(' '));
+    rules
+        .is_some_and(|rules| rules.split(' ').any(|rule| ["+config|set", "+config", "+@all"].contains(&rule)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_agent_may_do_is_read_from_its_line() {
+        for (text, may) in [
+            ("user _agent on -@all +ping +config|set", true),
+            ("user a on\nuser _agent on +@all", true),
+            ("user _agent on -@all +ping +config|get", false),
+            ("user _agents on +@all\nuser b on +config|set", false),
+            ("", false),
+        ] {
+            assert_eq!(lets_the_agent_set(text), may, "{text:?}");
+        }
+        let ours = valkey::acl::SystemUser::Agent;
+        assert!(lets_the_agent_set(&format!("user {} on {}", ours.name(), ours.rules())));
+    }
 
     #[test]
     fn the_fingerprint_is_that_of_sha256sum() {

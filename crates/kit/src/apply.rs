@@ -67,6 +67,12 @@ impl Error {
         self.status().is_some_and(|status| status.code == 404)
     }
 
+    /// The namespace is being deleted: what was in it goes, and nothing new comes.
+    pub fn is_namespace_ending(&self) -> bool {
+        let causes = self.status().and_then(|status| status.details.as_ref()).map(|details| &details.causes);
+        causes.is_some_and(|causes| causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+    }
+
     /// The API server will not take this object as it is (invalid, forbidden by quota or policy): its own words.
     pub fn refusal(&self) -> Option<&str> {
         self.status()

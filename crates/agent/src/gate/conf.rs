@@ -83,6 +83,8 @@ impl BaseConf {
     ) -> Result<SecretString, ConfError> {
         let mut ours = BTreeMap::from([
             ("cluster-announce-ip".to_owned(), pod_ip.to_string()),
+            // So that a primary knows its replicas by the addresses in its table, whatever is between them.
+            ("replica-announce-ip".to_owned(), pod_ip.to_string()),
             ("primaryauth".to_owned(), primaryauth.expose_secret().to_owned()),
         ]);
         // What the operator wrote about them counts more.
@@ -109,7 +111,7 @@ mod tests {
         assert_eq!(
             text.expose_secret(),
             "port 6379\nprimaryuser _replication\ncluster-announce-ip 10.1.2.3\n\
-             primaryauth \"a\\\"b c\\x0aport 1\"\n"
+             primaryauth \"a\\\"b c\\x0aport 1\"\nreplica-announce-ip 10.1.2.3\n"
         );
         assert!(!format!("{text:?}{base:?}").contains("a\""));
     }

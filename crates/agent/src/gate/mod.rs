@@ -101,11 +101,14 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Error> {
     let base = BaseConf::new(base);
     write_conf(args, &base, &directory)?;
     let users = accept_users(&args.places.users)?;
-    let Some(replicas) = admit(args, &base, &directory)? else {
+    let Some(in_doubt) = admit(args, &base, &directory)? else {
         say("told to stop before the server was started");
         return Ok(());
     };
-    let hold = (replicas > 0).then(|| Hold { replicas, wanted: base.wanted_replicas() });
+    // Not if nobody could end it: the probe is the agent's user, and an older operator gave that one less.
+    let may_end = users.as_deref().is_some_and(users::lets_the_agent_set);
+    let hold = Some(Hold { in_doubt, wanted: base.wanted_replicas() })
+        .filter(|hold| !hold.in_doubt.is_empty() && may_end);
     note_the_start(&directory, users.as_deref(), hold.as_ref())?;
     become_the_server(args, &directory, hold.as_ref())
 }
@@ -126,9 +129,13 @@ fn accept_users(path: &Path) -> Result<Option<String>, Error> {
     Ok(users)
 }
 
-/// Brings about what the rule demands before a start: how many replicas the server has to hear from before it
-/// acknowledges anything, or nothing if it must not start any more.
-fn admit(args: &GateArgs, base: &BaseConf, directory: &RunDirectory<'_>) -> Result<Option<u32>, Error> {
+/// Brings about what the rule demands before a start: the replicas that the server has to hear from before it acknowledges
+/// anything; `None` if it must not start any more.
+fn admit(
+    args: &GateArgs,
+    base: &BaseConf,
+    directory: &RunDirectory<'_>,
+) -> Result<Option<Vec<String>>, Error> {
     let path = args.data_dir.join(base.nodes_conf());
     let nodes_conf = files::read_if_there(&path).context(ReadSnafu { path })?;
     let restarted = directory.started().exists();
@@ -141,7 +148,7 @@ fn admit(args: &GateArgs, base: &BaseConf, directory: &RunDirectory<'_>) -> Resu
         Decision::StartAsStranger => {
             say("starting as a stranger: the data of the server that ran here is gone");
             forget(args, base)?;
-            return Ok(Some(0));
+            return Ok(Some(Vec::new()));
         }
         Decision::WaitForPeers(peers) => {
             let access = peers::Access::read(args, base.tls())?;
@@ -205,10 +212,8 @@ fn become_the_server(
 ) -> Result<(), Error> {
     let program = program(args);
     if let Some(hold) = hold {
-        say(&format!(
-            "one of {} replicas may have taken over: no write is taken before they follow, or until that is cleared up",
-            hold.replicas
-        ));
+        let names = hold.in_doubt.join(", ");
+        say(&format!("a replica may have taken over: no write is taken before these follow: {names}"));
     }
     let holding = hold.map(Hold::args).into_iter().flatten();
     let words = args.server.iter().skip(1).cloned().chain(holding);

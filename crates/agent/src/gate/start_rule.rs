@@ -93,22 +93,20 @@ pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
     WaitForPeers(peers(&table, myself))
 }
 
-/// How many replicas a server has to hear from before it acknowledges anything: each of those it had may have taken over
-/// in its last moment, without its knowing.
-pub(crate) fn replicas_in_doubt(facts: &Facts<'_>, reason: &Reason) -> u32 {
-    let Some(text) = facts.nodes_conf else { return 0 };
+/// The replicas a server has to hear from before it acknowledges anything: each of those it had may have taken over in its
+/// last moment, without its knowing.
+pub(crate) fn replicas_in_doubt(facts: &Facts<'_>, reason: &Reason) -> Vec<String> {
     // Its peers know it better.
     if *reason == Reason::NoReplicaAlive {
-        return 0;
+        return Vec::new();
     }
-    let table = ClusterNodes::parse(text);
-    let Some(myself) = table.myself() else { return 0 };
-    if !myself.is_primary() || myself.slots.is_empty() {
-        return 0;
-    }
+    let table = facts.nodes_conf.map(ClusterNodes::parse).unwrap_or_default();
+    let Some(myself) = table.myself().filter(|myself| myself.is_primary() && !myself.slots.is_empty()) else {
+        return Vec::new();
+    };
     // Also those that are not elected: they take over when they are told to.
     let replicas = table.nodes.iter().filter(|node| follows(node, myself) && !node.has_failed());
-    u32::try_from(replicas.count()).unwrap_or(u32::MAX)
+    replicas.map(|node| node.id.clone()).collect()
 }
 
 /// A replica may have more than the disk of its primary, and may take over.

@@ -75,6 +75,19 @@ impl Pod {
         fs::write(self.path("users.acl"), users.join("\n") + "\n").expect("should write");
     }
 
+    /// The same users, none of which has this rule.
+    pub(crate) fn write_users_without(&self, rule: &str) {
+        let users = fs::read_to_string(self.path("users.acl")).expect("should read");
+        fs::write(self.path("users.acl"), users.replace(rule, "")).expect("should write");
+    }
+
+    /// A server of its own, outside of any cluster.
+    pub(crate) fn leave_the_cluster(&self) {
+        let base = fs::read_to_string(self.path("base.conf")).expect("should read");
+        let base = base.replace("cluster-enabled yes", "cluster-enabled no");
+        fs::write(self.path("base.conf"), base).expect("should write");
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }

@@ -8,7 +8,7 @@ use super::paths::{IDENTITY_FILE, SOCKET, TLS_DIRECTORY, USERS_DIRECTORY};
 use super::validate::Data;
 
 /// Decided by the operator: with another value it could not run the cluster, or would run it unsafely.
-const OWNED: [&str; 39] = [
+const OWNED: [&str; 43] = [
     "aclfile",
     "availability-zone",
     "bind",
@@ -34,9 +34,13 @@ const OWNED: [&str; 39] = [
     "primaryuser",
     "protected-mode",
     "rename-command",
+    "replica-announce-ip",
+    "replica-announce-port",
     "replicaof",
     "requirepass",
     "sentinel",
+    "slave-announce-ip",
+    "slave-announce-port",
     "slaveof",
     "supervised",
     "tls-auth-clients",

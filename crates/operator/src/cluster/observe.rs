@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::{ValkeyNode, keys, names};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodStatus, Secret, Service};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt as _};
@@ -27,6 +27,17 @@ const OPEN_SLOTS: usize = 128;
 /// How long a machine may take to say that a pod has ended.
 const OVERDUE_AFTER: Duration = Duration::from_secs(10);
 
+/// How far a pod is, as its machine tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PodStage {
+    #[default]
+    Starting,
+    /// Its server answers, and knows whether it leads.
+    Started,
+    /// All of it serves.
+    Ready,
+}
+
 /// The pod of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodFacts {
@@ -34,12 +45,19 @@ pub(super) struct PodFacts {
     pub(super) uid: String,
     pub(super) resource_version: String,
     pub(super) address: Option<String>,
-    pub(super) ready: bool,
+    pub(super) stage: PodStage,
     pub(super) terminating: bool,
     /// A pod of the node should have ended some time ago, and its machine has not said that it did.
     pub(super) overdue: bool,
     /// The zone of its machine.
     pub(super) zone: Option<String>,
+}
+
+impl PodFacts {
+    /// All of it serves, and it stays.
+    pub(super) fn serves(&self) -> bool {
+        self.stage == PodStage::Ready && !self.terminating
+    }
 }
 
 /// A node of the cluster, as it is.
@@ -275,27 +293,37 @@ fn pod_facts(pod: &Pod, overdue: bool) -> PodFacts {
     let ended = status
         .and_then(|status| status.phase.as_deref())
         .is_some_and(|phase| phase == "Failed" || phase == "Succeeded");
-    let ready = status
-        .and_then(|status| status.conditions.as_ref())
-        .is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
     PodFacts {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
         resource_version: pod.resource_version().unwrap_or_default(),
         address: status.and_then(|status| status.pod_ip.clone()).filter(|_| !ended),
-        ready,
+        stage: status.map(pod_stage).unwrap_or_default(),
         terminating: pod.meta().deletion_timestamp.is_some(),
         overdue,
         zone: None,
     }
 }
 
+fn pod_stage(status: &PodStatus) -> PodStage {
+    let is_ready = status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
+    if is_ready {
+        PodStage::Ready
+    } else if servers(status).any(|server| server.started == Some(true)) {
+        PodStage::Started
+    } else {
+        PodStage::Starting
+    }
+}
+
 /// The startup probe of a server succeeds once it knows every slot.
 fn has_past(status: &PodStatus) -> bool {
+    servers(status).any(|server| server.started == Some(true) || server.restart_count > 0)
+}
+
+fn servers(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
     let containers = status.container_statuses.iter().flatten();
-    containers
-        .filter(|container| container.name == names::SERVER_CONTAINER)
-        .any(|server| server.started == Some(true) || server.restart_count > 0)
+    containers.filter(|container| container.name == names::SERVER_CONTAINER)
 }
 
 fn machine_of(node: &ObservedNode, context: &Context) -> Option<String> {

@@ -11,7 +11,7 @@ use valkey::SlotRange;
 use valkey::slots::SLOT_COUNT;
 
 use super::act::Outcome;
-use super::observe::{Observed, ObservedNode};
+use super::observe::{Observed, ObservedNode, PodFacts};
 use super::obstacle;
 use super::plan::{Plan, reason_for, wants_budget, was_formed};
 use super::topology::{Place, Topology, Whose};
@@ -257,7 +257,7 @@ fn shard_status(shard: u32, seen: &Seen<'_>, before: &ValkeyClusterStatus) -> Sh
 
 fn is_ready(seen: &Seen<'_>, place: Place) -> bool {
     let node = seen.observed.nodes.get(&place);
-    node.and_then(|node| node.pod.as_ref()).is_some_and(|pod| pod.ready && !pod.terminating)
+    node.and_then(|node| node.pod.as_ref()).is_some_and(PodFacts::serves)
 }
 
 /// Nodes that serve or follow, and whose pods say so too.

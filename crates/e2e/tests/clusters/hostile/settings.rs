@@ -64,6 +64,12 @@ pub(super) fn rows() -> Vec<Reported> {
             &["spec.podTemplate.spec.containers[0].command", "cannot be replaced"],
         ),
         unbuildable(
+            "another look at a server that starts",
+            json!({"containers": [{"name": "server", "startupProbe": null}]}),
+            "InvalidSpec",
+            &["spec.containers[0].startupProbe", "cannot be replaced", "readinessProbe"],
+        ),
+        unbuildable(
             "a node that is somebody else's",
             json!({"shards": 2}),
             "NameCollision",

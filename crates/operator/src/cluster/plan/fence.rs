@@ -9,7 +9,7 @@ use valkey::client::FailoverMode;
 use valkey::cluster::Flag;
 
 use super::super::command::{Command, Order, Stage};
-use super::super::observe::{Observed, ObservedNode, PodFacts};
+use super::super::observe::{Observed, ObservedNode, PodFacts, PodStage};
 use super::super::obstacle::stuck;
 use super::super::server::ServerView;
 use super::super::topology::{Member, Topology, Whose};
@@ -112,7 +112,7 @@ fn fate(desired: &Desired, node: &ObservedNode, known_at: Option<&str>) -> Fate 
     }
     match node.server {
         // Its own machine finds it well: it may be we who are cut off, and with us those who miss it.
-        ServerView::Unreachable(_) if pod.ready => Fate::NotConfirmed(format!(
+        ServerView::Unreachable(_) if pod.stage == PodStage::Ready => Fate::NotConfirmed(format!(
             "the server of {} is silent to everybody who can be asked, and its machine calls its pod {} ready: if the \
              server hangs, delete the pod",
             node.name(),

@@ -32,8 +32,8 @@ pub(super) fn merge(health: &Health<'_>, under_way: bool, in_flight: &BTreeSet<u
         }
         split.insert(member.place.0);
         pending.push(member.name.to_owned());
-        // One that is about to go hands its slots over by itself, or comes back.
-        if !primary.terminating && !member.terminating {
+        // One that is about to go hands its slots over by itself, or comes back; one that is just back may have lost them.
+        if health.can_move_slots(primary.place) && health.can_move_slots(member.place) {
             let (from, to) = (member.id().to_owned(), primary.id().to_owned());
             moves.push(Move { from, to, ranges: ranges.to_vec() });
         }

@@ -79,16 +79,23 @@ fn owners(health: &Health<'_>) -> Option<Vec<Owner>> {
     let mut owners = Vec::new();
     for shard in 0..last.max(health.desired.shards) {
         let keep = shard < health.desired.shards;
-        match health.topology.leader(shard) {
-            Some(leader) if !keep || health.is_whole(shard) => owners.push(Owner {
-                id: leader.id().to_owned(),
-                ranges: health.topology.slots_of(leader.id()).to_vec(),
-                keep,
-            }),
+        let Some(leader) = health.topology.leader(shard) else {
             // Slots of a shard that leaves may belong to somebody who does not answer just now: nothing leaves before they moved.
-            _ if keep || health.topology.is_owned_by_absent(shard) => return None,
-            _ => {}
+            if keep || health.topology.is_owned_by_absent(shard) {
+                return None;
+            }
+            continue;
+        };
+        let ranges = health.topology.slots_of(leader.id()).to_vec();
+        let is_ready = if keep {
+            health.is_whole(shard)
+        } else {
+            ranges.is_empty() || health.can_move_slots(leader.place)
+        };
+        if !is_ready {
+            return None;
         }
+        owners.push(Owner { id: leader.id().to_owned(), ranges, keep });
     }
     Some(owners)
 }

@@ -1,6 +1,6 @@
 //! How a shard is, for those who want to take a part of it away.
 
-use super::super::observe::Observed;
+use super::super::observe::{Observed, PodFacts, PodStage};
 use super::super::topology::{Member, Place, Topology};
 use super::super::validate::Desired;
 
@@ -33,13 +33,22 @@ impl<'a> Health<'a> {
     /// The node answers, its pod is ready and stays, and it serves or follows in sync.
     pub(super) fn is_well(&self, place: Place) -> bool {
         let Some(member) = self.topology.members.get(&place) else { return false };
-        let pod = self.observed.nodes.get(&place).and_then(|node| node.pod.as_ref());
-        let ready = pod.is_some_and(|pod| pod.ready && !pod.terminating);
         let plays_its_part = self
             .topology
             .leader(place.0)
             .is_some_and(|leader| leader.place == place || Topology::in_sync(leader, member));
+        let ready = self.pod(place).is_some_and(PodFacts::serves);
         ready && plays_its_part
+    }
+
+    /// The node can give slots away, or get some: its server stays, and has started. One that is just back may not know yet
+    /// that somebody took over, and whoever got its slots would keep its older data.
+    pub(super) fn can_move_slots(&self, place: Place) -> bool {
+        self.pod(place).is_some_and(|pod| pod.stage >= PodStage::Started && !pod.terminating)
+    }
+
+    fn pod(&self, place: Place) -> Option<&PodFacts> {
+        self.observed.nodes.get(&place)?.pod.as_ref()
     }
 
     /// The name of a node.

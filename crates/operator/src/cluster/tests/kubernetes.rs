@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use valkey::acl::{Listed, SystemUser};
 
-use super::super::observe::PodFacts;
+use super::super::observe::{PodFacts, PodStage};
 use super::super::topology::Place;
 use super::servers::Server;
 use super::world::{CLUSTER, World};
@@ -164,7 +164,9 @@ pub(super) fn tick(world: &mut World) {
     }
     for (place, pod) in &mut world.kubernetes.pods {
         // Once it has known all slots, a pod stays ready.
-        pod.facts.ready |= world.servers.get(place).is_some_and(Server::knows_all_slots);
+        if world.servers.get(place).is_some_and(Server::knows_all_slots) {
+            pod.facts.stage = PodStage::Ready;
+        }
     }
 }
 
@@ -176,7 +178,7 @@ fn created(node: Option<&str>, number: u32) -> Pod {
             uid: format!("uid-of-pod-{number}"),
             resource_version: number.to_string(),
             address: None,
-            ready: false,
+            stage: PodStage::Starting,
             terminating: false,
             overdue: false,
             zone: Some("zone-a".to_owned()),

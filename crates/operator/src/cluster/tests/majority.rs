@@ -8,7 +8,7 @@ use valkey::client::FailoverMode;
 use valkey::cluster::Flag;
 
 use super::super::command::Order;
-use super::super::observe::Observed;
+use super::super::observe::{Observed, PodStage};
 use super::super::plan::{self, Plan, Step};
 use super::super::server::ServerView;
 use super::super::topology::{Place, Topology};
@@ -34,7 +34,7 @@ impl Scene {
         for place in places {
             let node = self.observed.nodes.get_mut(place).expect("should be there");
             node.server = ServerView::Unreachable("no answer".to_owned());
-            node.pod.as_mut().expect("should have a pod").ready = false;
+            node.pod.as_mut().expect("should have a pod").stage = PodStage::Started;
         }
         let ids: Vec<String> = places.iter().map(|place| self.world.server(*place).id.clone()).collect();
         for node in self.observed.nodes.values_mut() {
@@ -156,7 +156,7 @@ fn a_silent_server_that_its_machine_calls_ready_is_left_alone() {
     let mut scene = Scene::of(VOLATILE).silence(&[(0, 0), (1, 0)], true);
     for place in [(0, 0), (1, 0)] {
         let node = scene.observed.nodes.get_mut(&place).expect("should be there");
-        node.pod.as_mut().expect("should have a pod").ready = true;
+        node.pod.as_mut().expect("should have a pod").stage = PodStage::Ready;
     }
     let plan = scene.plan();
     assert_eq!((takeovers(&plan), next(&plan)), (vec![], None));

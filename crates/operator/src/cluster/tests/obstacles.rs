@@ -6,6 +6,7 @@ use api::names;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
+use super::super::observe::PodStage;
 use super::super::topology::Place;
 use super::convergence::spec;
 use super::world::{CLUSTER, World};
@@ -93,7 +94,7 @@ fn a_primary_that_serves_is_never_restarted_for_a_container_beside_it() {
     for (replicas, step) in [(1, Some("handing shard 0 over to gamma-0-1")), (0, None)] {
         let mut world = World::settled(&spec(1, replicas));
         report(&mut world, (0, 0), &stuck, Some("next"));
-        world.kubernetes.pods.get_mut(&(0, 0)).expect("should have a pod").facts.ready = false;
+        world.kubernetes.pods.get_mut(&(0, 0)).expect("should have a pod").facts.stage = PodStage::Started;
         world.pass();
         let orchestration = world.status().orchestration.expect("should be rolling");
         assert_eq!(orchestration.step.as_deref(), step);

@@ -5,6 +5,8 @@ use pretty_assertions::assert_eq;
 use valkey::slots::{self, SLOT_COUNT};
 use valkey::{SlotRange, Version};
 
+use super::super::command::Stage;
+use super::super::observe::PodStage;
 use super::convergence::{assert_rests, spec};
 use super::moves;
 use super::world::{Passed, World};
@@ -89,6 +91,23 @@ fn a_cluster_of_any_release_gets_more_shards_and_fewer() {
             let story = format!("{release}: {shards} to {next} shards with {replicas} replicas");
             used.assert_ends_well(usize::try_from(next).expect("should be a number"), &story);
         }
+    }
+}
+
+/// It may not know yet that somebody took over from it: what it has is older then.
+#[test]
+fn no_slot_leaves_a_primary_that_is_just_back() {
+    for release in [OLD, NEW] {
+        let mut used = Used::settled(release, &spec(3, 1));
+        used.resize(2);
+        let mut observed = used.world.observe();
+        let pod = observed.nodes.get_mut(&(2, 0)).and_then(|node| node.pod.as_mut());
+        pod.expect("should have a pod").stage = PodStage::Starting;
+        let plan = used.world.plan_for(&observed);
+        assert_eq!(plan.stages, Vec::<Stage>::new(), "{release}");
+        let undertaking = plan.undertaking.expect("should be resized");
+        assert_eq!(undertaking.progress, "waiting until every shard is whole", "{release}");
+        used.assert_ends_well(2, &format!("{release}: once it has started"));
     }
 }
 

@@ -3,6 +3,9 @@
 use pretty_assertions::assert_eq;
 use valkey::SlotRange;
 
+use super::super::command::{Command, Order};
+use super::super::observe::PodStage;
+use super::super::plan::Plan;
 use super::super::topology::Place;
 use super::convergence::spec;
 use super::resizing::{NEW, OLD, Used, die_everywhere, last_slots};
@@ -40,6 +43,27 @@ fn whoever_owns_fewer_slots_gives_them_up_and_follows() {
             assert_eq!(used.world.server((0, 0)).slots(), before, "{story}: nobody else gives or takes");
         }
     }
+}
+
+#[test]
+fn nobody_gives_up_slots_before_it_knows_that_they_are_its_own() {
+    let mut used = Used::settled(NEW, &spec(3, 2));
+    split(&mut used, (1, 1), &[range(5461, 6000)]);
+    let observed = used.world.observe();
+    assert!(moves_slots(&used.world.plan_for(&observed)));
+    for place in [(1, 0), (1, 1)] {
+        let mut observed = observed.clone();
+        let pod = observed.nodes.get_mut(&place).and_then(|node| node.pod.as_mut());
+        pod.expect("should have a pod").stage = PodStage::Starting;
+        let plan = used.world.plan_for(&observed);
+        assert_eq!(plan.undertaking.as_ref().expect("should be merged").name, "MergeShards");
+        assert!(!moves_slots(&plan), "{place:?}");
+    }
+}
+
+fn moves_slots(plan: &Plan) -> bool {
+    let is_move = |command: &Command| matches!(command.order, Order::Migrate { .. } | Order::Carry(_));
+    plan.stages.iter().flatten().any(is_move)
 }
 
 #[test]

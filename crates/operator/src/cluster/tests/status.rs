@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use pretty_assertions::assert_eq;
 
 use super::super::act::Outcome;
-use super::super::observe::Observed;
+use super::super::observe::{Observed, PodStage};
 use super::super::plan::{Blocked, Plan, Step, Undertaking};
 use super::super::server::{ServerFacts, ServerView};
 use super::super::status;
@@ -140,7 +140,7 @@ const PHASES: [(&str, Matter, Came, ClusterPhase, &str, &str); 14] = [
         "a pod is not ready",
         |observed| {
             let node = observed.nodes.get_mut(&(0, 0)).expect("should be there");
-            node.pod.as_mut().expect("should have a pod").ready = false;
+            node.pod.as_mut().expect("should have a pod").stage = PodStage::Started;
         },
         nothing,
         ClusterPhase::Degraded,

@@ -16,7 +16,7 @@ use valkey::acl::{AclChange, Listed, SystemUser};
 use super::super::act::Outcome;
 use super::super::command::{Command, Order};
 use super::super::numbers;
-use super::super::observe::{Observed, ObservedNode};
+use super::super::observe::{Observed, ObservedNode, PodStage};
 use super::super::plan::{self, Plan, Step, was_formed};
 use super::super::server::ServerView;
 use super::super::status::{self, Seen};
@@ -185,7 +185,7 @@ impl World {
         let nodes = kubernetes.nodes().into_iter().map(|(place, node)| {
             let pod = kubernetes.pods.get(&place).map(|pod| pod.facts.clone());
             // Once it has known all slots, a pod stays ready.
-            let has_past = pod.as_ref().is_some_and(|pod| pod.ready);
+            let has_past = pod.as_ref().is_some_and(|pod| pod.stage == PodStage::Ready);
             let address = pod.as_ref().and_then(|pod| pod.address.as_ref());
             let started = self.servers.get(&place).filter(|_| !self.late_servers.contains(&place));
             let server = match (address, started) {
