@@ -7,27 +7,15 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{Api, Patch, PatchParams};
-use kube::{Client, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::Client;
+use kube::api::Api;
 use serde_json::{Value, json};
-use snafu::{ResultExt, Snafu};
 
 use crate::control_plane::{self, flag};
 use crate::files::{self, FileError};
 use crate::layout::{CLUSTER_DOMAIN, DNS_PORT, DNS_SERVICE, HOST_ADDRESS, Layout};
+use crate::own_objects::{self, ApplyError};
 use crate::process::Daemon;
-
-/// An object of the DNS could not be applied.
-#[derive(Debug, Snafu)]
-#[snafu(display("failed to apply the {kind} {name} of the cluster's DNS"))]
-pub struct DnsError {
-    kind: String,
-    name: String,
-    #[snafu(source(from(kube::Error, Box::new)))]
-    source: Box<kube::Error>,
-}
 
 fn corefile_path(layout: &Layout) -> PathBuf {
     layout.control_plane().join("Corefile")
@@ -74,9 +62,9 @@ pub(crate) fn daemon(layout: &Layout, kubernetes: &Path) -> Daemon {
 }
 
 /// Lets CoreDNS read what it serves, and makes it reachable at the cluster's DNS address.
-pub(crate) async fn apply(client: &Client) -> Result<(), DnsError> {
+pub(crate) async fn apply(client: &Client) -> Result<(), ApplyError> {
     let roles = Api::<ClusterRole>::all(client.clone());
-    apply_one(&roles, "system:coredns", json!({
+    own_objects::apply(&roles, "system:coredns", json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "rules": [
             {"apiGroups": [""], "resources": ["endpoints", "services", "pods", "namespaces"],
@@ -86,16 +74,16 @@ pub(crate) async fn apply(client: &Client) -> Result<(), DnsError> {
     }))
     .await?;
     let bindings = Api::<ClusterRoleBinding>::all(client.clone());
-    apply_one(&bindings, "system:coredns", json!({
+    own_objects::apply(&bindings, "system:coredns", json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:coredns"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:coredns"}],
     }))
     .await?;
     let services = Api::<Service>::namespaced(client.clone(), "kube-system");
-    apply_one(&services, "kube-dns", service()).await?;
+    own_objects::apply(&services, "kube-dns", service()).await?;
     let slices = Api::<EndpointSlice>::namespaced(client.clone(), "kube-system");
-    apply_one(&slices, "kube-dns", endpoints()).await
+    own_objects::apply(&slices, "kube-dns", endpoints()).await
 }
 
 /// Without a selector: no controller looks for pods behind it.
@@ -127,17 +115,6 @@ fn endpoints() -> Value {
             {"name": "dns-tcp", "protocol": "TCP", "port": DNS_PORT},
         ],
     })
-}
-
-async fn apply_one<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<(), DnsError>
-where
-    K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
-{
-    object["metadata"]["name"] = name.into();
-    let parameters = PatchParams::apply("devcluster").force();
-    let applied = api.patch(name, &parameters, &Patch::Apply(object)).await;
-    applied.context(DnsSnafu { kind: K::kind(&()), name })?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -15,12 +15,13 @@ use crate::cgroups::{CgroupError, Cgroups};
 use crate::checkout;
 use crate::cluster::{self, Cluster, ClusterError};
 use crate::control_plane;
-use crate::dns::{self, DnsError};
+use crate::dns;
 use crate::files::{self, FileError};
 use crate::image_store::{ImageStore, StoreError};
 use crate::images::{self, Archive, ImageError};
 use crate::kernel_settings;
 use crate::kubeconfig;
+use crate::kubelet_access;
 use crate::kubernetes_build::{self, BuildError};
 use crate::layout::{Layout, MAX_NODES};
 use crate::leftovers::{self, ClearError};
@@ -28,6 +29,7 @@ use crate::lock::{self, LockError};
 use crate::machine::{self, MachineError};
 use crate::network::{self, NetworkError};
 use crate::node::{Node, NodeError};
+use crate::own_objects::ApplyError;
 use crate::process::{self, ProcessError};
 use crate::progress::{self, Step};
 use crate::readiness::{self, ReadinessError};
@@ -74,7 +76,9 @@ pub enum UpError {
     #[snafu(display("failed to wait for the cluster"))]
     Readiness { source: ReadinessError },
     #[snafu(display("failed to set up the cluster's DNS"))]
-    Dns { source: DnsError },
+    Dns { source: ApplyError },
+    #[snafu(display("failed to let the kubelets read what they need"))]
+    KubeletAccess { source: ApplyError },
     #[snafu(display("failed to start a node"))]
     Node { source: NodeError },
     #[snafu(display("failed to find a place for unpacked images"))]
@@ -200,6 +204,7 @@ async fn start(
     let nodes = cluster.nodes();
     // The nodes' container runtimes start while the API server does: together they keep both cores busy.
     let (client, ()) = tokio::try_join!(start_control_plane(&cluster), boot(&nodes, store))?;
+    kubelet_access::apply(&client).await.context(KubeletAccessSnafu)?;
     keep_images(&nodes, store).await?;
     load(&nodes, &options.images).await?;
     let step = Step::start("waiting for the nodes");

@@ -69,8 +69,7 @@ impl Error {
 
     /// The namespace is being deleted: what was in it goes, and nothing new comes.
     pub fn is_namespace_ending(&self) -> bool {
-        let causes = self.status().and_then(|status| status.details.as_ref()).map(|details| &details.causes);
-        causes.is_some_and(|causes| causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+        matches!(self, Self::Call { source, .. } if is_namespace_ending(source))
     }
 
     /// The API server will not take this object as it is (invalid, forbidden by quota or policy): its own words.
@@ -79,6 +78,13 @@ impl Error {
             .filter(|status| matches!(status.code, 400 | 403 | 413 | 422))
             .map(|status| status.message.as_str())
     }
+}
+
+/// Whether a call was refused because the namespace is being deleted.
+pub fn is_namespace_ending(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 async fn call<T>(
@@ -323,6 +329,22 @@ mod tests {
         let call = only(&calls);
         assert_eq!((call.method.as_str(), call.path.as_str()), ("DELETE", PODS));
         assert_eq!(call.body["preconditions"], json!({"uid": "uid-1", "resourceVersion": "7"}));
+    }
+
+    #[tokio::test]
+    async fn a_namespace_that_ends_is_told_from_other_refusals() {
+        for (cause, ends) in [("NamespaceTerminating", true), ("QuotaExceeded", false)] {
+            let (client, _) = testing::client(move |_| async move {
+                let (code, status) = failure(403, "Forbidden", "no more of it");
+                let mut status: Value = serde_json::from_str(&status).expect("should be JSON");
+                status["details"] = json!({"causes": [{"reason": cause, "message": "", "field": ""}]});
+                (code, status.to_string())
+            });
+            let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+            let refused = Objects::of::<Pod>(&client, "team").apply("p", "me", &body, true).await;
+            let error = refused.expect_err("should be refused");
+            assert_eq!((error.is_namespace_ending(), error.refusal()), (ends, Some("no more of it")));
+        }
     }
 
     #[tokio::test]

@@ -34,6 +34,7 @@ impl Error {
         let (Self::Act { source, .. } | Self::WriteStatus { source, .. }) = self;
         match self {
             _ if source.is_conflict() => "conflict",
+            _ if source.is_namespace_ending() => "ending",
             _ if source.refusal().is_some() => "refused",
             Self::Act { .. } => "act",
             Self::WriteStatus { .. } => "status",
@@ -76,6 +77,7 @@ impl Report<'_> {
             let published = self.recorder.publish(event, &about);
             match tokio::time::timeout(PUBLISH_WITHIN, published).await {
                 Ok(Ok(())) => {}
+                Ok(Err(error)) if kit::apply::is_namespace_ending(&error) => {}
                 Ok(Err(error)) => {
                     tracing::warn!(error = %kit::telemetry::chain(&error), reason = %event.reason, "failed to publish an event");
                 }
@@ -103,6 +105,11 @@ pub(crate) fn failed<K: Resource<DynamicType = ()> + Clone>(
     let category = counted(error, kind, metrics);
     let (object, chain) = (guarded.name_any(), kit::telemetry::chain(error));
     let wait = backoff.failed(ObjectRef::from_obj(guarded));
+    if category == "ending" {
+        // The object goes with its namespace, and says so when it does.
+        tracing::debug!(kind, %object, error = %chain, "its namespace is being deleted");
+        return Action::requeue(wait);
+    }
     if category == "conflict" {
         // Somebody wrote in between: looking again soon is all there is to do, unless it happens again and again.
         tracing::debug!(kind, %object, error = %chain, "conflict");
