@@ -87,7 +87,14 @@ impl Hold {
             // The cluster has struck it out: nobody has this identity any more.
             None => true,
             // Whoever took over follows nobody. A copy that has only begun tells as much as one that is through.
-            Some(replica) => replica.primary_id.as_ref() == Some(&myself.id) && copies(replication, replica),
+            Some(replica) => {
+                let at_its_address = table.nodes.iter().filter(|node| node.address.ip == replica.address.ip);
+                replica.primary_id.as_ref() == Some(&myself.id)
+                    && !replica.has_failed()
+                    // Addresses are given again: a connection from one that two nodes have is nobody's for certain.
+                    && at_its_address.filter(|node| node.address.port == replica.address.port).count() == 1
+                    && copies(replication, replica)
+            }
         };
         self.in_doubt.iter().all(is_settled).then_some(Cleared::Followed)
     }
@@ -163,6 +170,8 @@ mod tests {
         let promoted = "bbbb 10.0.0.2:6379@16379 master - 0 0 3 connected";
         let of_another = "bbbb 10.0.0.2:6379@16379 slave dddd 0 0 3 connected";
         let with_tls = "bbbb 10.0.0.2:0@16379,,tls-port=6379 slave aaaa 0 0 3 connected";
+        let moved_there = "cccc 10.0.0.2:6379@16379 slave aaaa 0 0 3 connected";
+        let failed = "bbbb 10.0.0.2:6379@16379 slave,fail aaaa 0 0 3 disconnected";
         let nowhere = "bbbb :0@0 slave,noaddr aaaa 0 0 3 disconnected";
         let first = ("10.0.0.2", 6379, "online");
         let begun = ("10.0.0.2", 6379, "wait_bgsave");
@@ -185,6 +194,10 @@ mod tests {
             (vec!["bbbb"], vec![LEADS, FIRST, SECOND], vec![second], None),
             (vec!["bbbb"], vec![LEADS, FIRST], vec![("10.9.9.9", 6379, "online")], None),
             (vec!["bbbb"], vec![LEADS, FIRST], vec![("10.0.0.2", 0, "online")], None),
+            // Two at one address: one of them has it no more, and may be the one that took over.
+            (vec!["bbbb"], vec![LEADS, FIRST, moved_there], vec![first], None),
+            (vec!["bbbb", "cccc"], vec![LEADS, FIRST, moved_there], vec![first], None),
+            (vec!["bbbb"], vec![LEADS, failed], vec![first], None),
             // Struck out.
             (vec!["bbbb"], vec![LEADS], vec![], followed),
             (vec!["bbbb"], vec![LEADS, "garbage"], vec![], None),

@@ -126,10 +126,12 @@ async fn check(args: &ReadyArgs) -> Result<(), Error> {
         }
         result => result.context(ServerSnafu)?,
     };
+    // Before the users: those of an older operator would not let us.
+    let held = end_hold(&connection, &directory, args.replica_wait).await;
     // Before anything that may fail: also a cluster that is not formed yet, or not well, gets its users.
     load_users(&connection, places, &directory).await;
     connection.ping().await.context(ServerSnafu)?;
-    end_hold(&connection, &directory, args.replica_wait).await?;
+    held?;
     if known.exists() {
         return Ok(());
     }
@@ -152,7 +154,7 @@ async fn end_hold(
     let hold = Hold::parse(&note);
     let wanted = hold.as_ref().map_or_else(Wanted::default, |hold| hold.wanted);
     // Before anything that may fail: whatever else is wrong, it does not last for ever.
-    let cleared = if since_it_answers(directory)? >= limit {
+    let cleared = if since_it_answers(directory) >= limit {
         Cleared::Overdue
     } else {
         look_for_replicas(connection, &hold.context(UnderstandSnafu { path: &path })?).await?
@@ -175,18 +177,14 @@ async fn look_for_replicas(connection: &Connection, hold: &Hold) -> Result<Clear
     hold.cleared_up(&table, &replication).context(HeldSnafu { names: hold.in_doubt.join(", ") })
 }
 
-/// How long ago the server was first seen to answer: the time it needs to load its data is nobody's delay.
-fn since_it_answers(directory: &RunDirectory<'_>) -> Result<Duration, Error> {
-    let now = uptime::since_boot().context(NoteSnafu { path: uptime::SOURCE })?;
+/// How long ago the server was first seen to answer: the time it needs to load its data is nobody's delay. Where that cannot be
+/// found out, its replicas still can be.
+fn since_it_answers(directory: &RunDirectory<'_>) -> Duration {
     let path = directory.held_since();
-    let first = files::read_if_there(&path).context(NoteSnafu { path: &path })?;
-    let waited = first.as_deref().and_then(uptime::parse).and_then(|first| now.checked_sub(first));
-    if waited.is_none() {
-        // It answers for the first time, or the note is not of this life of the machine.
-        let content = uptime::render(now);
-        files::replace(&path, 0o600, &mut content.as_bytes()).context(WriteSnafu { path })?;
-    }
-    Ok(waited.unwrap_or_default())
+    uptime::since_noted(&path).unwrap_or_else(|error| {
+        say(&format!("failed to count the time in {}: {error}", path.display()));
+        Duration::ZERO
+    })
 }
 
 /// Has the server load the users file if it is another one than last time. Whatever goes wrong is told and is no reason to

@@ -31,7 +31,7 @@ impl<'a> RunDirectory<'a> {
         self.0.join("knows-all-slots")
     }
 
-    /// There while the server acknowledges nothing: how many replicas it waits for, and what it is told then.
+    /// There while the server acknowledges nothing: the replicas it waits for, and what it is told then.
     pub(crate) fn writes_held(&self) -> PathBuf {
         self.0.join("writes-held")
     }

@@ -18,6 +18,9 @@ use snafu::{ResultExt as _, Snafu};
 /// Longest time one event may take: it is told, not negotiated.
 const PUBLISH_WITHIN: Duration = Duration::from_secs(5);
 
+/// The category of failures in a namespace that is being deleted: the object goes with it.
+pub(crate) const ENDING: &str = "ending";
+
 /// Why a pass failed.
 #[derive(Debug, Snafu)]
 #[snafu(visibility(pub(crate)))]
@@ -34,7 +37,7 @@ impl Error {
         let (Self::Act { source, .. } | Self::WriteStatus { source, .. }) = self;
         match self {
             _ if source.is_conflict() => "conflict",
-            _ if source.is_namespace_ending() => "ending",
+            _ if source.is_namespace_ending() => ENDING,
             _ if source.refusal().is_some() => "refused",
             Self::Act { .. } => "act",
             Self::WriteStatus { .. } => "status",
@@ -105,7 +108,7 @@ pub(crate) fn failed<K: Resource<DynamicType = ()> + Clone>(
     let category = counted(error, kind, metrics);
     let (object, chain) = (guarded.name_any(), kit::telemetry::chain(error));
     let wait = backoff.failed(ObjectRef::from_obj(guarded));
-    if category == "ending" {
+    if category == ENDING {
         // The object goes with its namespace, and says so when it does.
         tracing::debug!(kind, %object, error = %chain, "its namespace is being deleted");
         return Action::requeue(wait);

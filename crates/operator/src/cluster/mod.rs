@@ -148,7 +148,9 @@ fn measured(cluster: &ValkeyCluster) -> kit::metrics::Cluster {
 /// Something could not be written, and servers are being mended all the same.
 fn healing_on(failed: &Error, context: &Context) -> (&'static str, Action) {
     let category = pass::counted(failed, KIND, &context.metrics);
-    tracing::warn!(error = %kit::telemetry::chain(failed), "healing goes on although something cannot be written");
+    if category != pass::ENDING {
+        tracing::warn!(error = %kit::telemetry::chain(failed), "healing goes on although something cannot be written");
+    }
     (category, Action::requeue(LOOK_SOON))
 }
 

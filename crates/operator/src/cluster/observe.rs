@@ -32,7 +32,7 @@ const OVERDUE_AFTER: Duration = Duration::from_secs(10);
 pub(super) enum PodStage {
     #[default]
     Starting,
-    /// Its server answers, and knows whether it leads.
+    /// Its server answers, and knows whether it leads: its own probes say so, whatever is beside it.
     Started,
     /// All of it serves.
     Ready,
@@ -309,7 +309,7 @@ fn pod_stage(status: &PodStatus) -> PodStage {
     let is_ready = status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
     if is_ready {
         PodStage::Ready
-    } else if servers(status).any(|server| server.started == Some(true)) {
+    } else if servers(status).any(|server| server.ready) {
         PodStage::Started
     } else {
         PodStage::Starting

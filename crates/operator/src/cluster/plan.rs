@@ -167,7 +167,7 @@ pub(super) fn plan(
     plan.users = users::changes(users, topology);
     topology_commands(desired, observed, topology, status, in_flight, &mut plan);
     if plan.stages.is_empty() && was_formed(status) {
-        settle_open_slots(topology, status, left_behind, &mut plan);
+        settle_open_slots(&Health { desired, observed, topology }, status, left_behind, &mut plan);
     }
     if !observed.collisions.is_empty() {
         // A cluster that serves is kept going as it is.
@@ -389,16 +389,16 @@ fn forming(desired: &Desired, topology: &Topology<'_>, stages: &[Stage]) -> Opti
 
 /// Slots that are half moved are finished or closed: at once if they are our own, else when somebody left them behind.
 fn settle_open_slots(
-    topology: &Topology<'_>,
+    health: &Health<'_>,
     status: &ValkeyClusterStatus,
     left_behind: &BTreeSet<u16>,
     plan: &mut Plan,
 ) {
-    let open = open_slots(topology);
+    let open = open_slots(health.topology);
     plan.watching = !open.is_empty();
     // While a change goes through the cluster, they are its own.
     let ours = status.orchestration.is_some();
-    let settled = open_slots::settle(topology, if ours { &open } else { left_behind });
+    let settled = open_slots::settle(health, if ours { &open } else { left_behind });
     plan.stages = settled.stages;
     plan.deeds.extend(settled.deeds.into_iter().filter(|_| !ours));
 }

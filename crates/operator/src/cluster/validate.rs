@@ -91,11 +91,12 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
     check_directives(&all, &mut violations);
     check_spelling(&spec.config, &mut violations);
     let container_overlays = container_overlays(&spec.containers, &mut violations);
-    check_agent_fields("spec.containers", &spec.containers, &mut violations);
     let template = spec.pod_template.as_ref().and_then(|template| template.spec.as_ref());
-    if let Some(containers) = template.and_then(|template| template["containers"].as_array()) {
-        check_agent_fields("spec.podTemplate.spec.containers", containers, &mut violations);
-    }
+    let templates =
+        template.and_then(|template| template["containers"].as_array()).map_or(&[][..], Vec::as_slice);
+    check_command("spec.containers", &spec.containers, &mut violations);
+    check_command("spec.podTemplate.spec.containers", templates, &mut violations);
+    check_probes([&spec.containers, templates], &mut violations);
     check_users(&spec.users, &mut violations);
     if !violations.is_empty() {
         return Err(violations);
@@ -200,26 +201,31 @@ fn check_spelling(config: &BTreeMap<String, String>, violations: &mut Vec<Violat
     }
 }
 
-/// What the operator's agent needs of the server's container.
-const AGENT_FIELDS: [(&str, &str); 2] = [
-    // Without the agent in front of it, a server that lost its data would come back as the primary it was.
-    ("command", "the operator's agent starts the server; write directives into config"),
-    // Nobody else would let a server that is back take writes.
-    (
-        "startupProbe",
-        "the operator's agent looks after a server that starts; change readinessProbe or livenessProbe instead",
-    ),
-];
+fn is_server(container: &Value) -> bool {
+    [names::SERVER_CONTAINER, "server"].iter().any(|name| container["name"].as_str() == Some(name))
+}
 
-fn check_agent_fields(field: &str, containers: &[Value], violations: &mut Vec<Violation>) {
-    let is_server = |container: &Value| {
-        [names::SERVER_CONTAINER, "server"].iter().any(|name| container["name"].as_str() == Some(name))
+/// Without the agent in front of it, a server that lost its data would come back as the primary it was.
+fn check_command(field: &str, containers: &[Value], violations: &mut Vec<Violation>) {
+    for (position, _) in
+        containers.iter().enumerate().filter(|(_, one)| is_server(one) && one.get("command").is_some())
+    {
+        let problem =
+            "cannot be replaced: the operator's agent starts the server; write directives into config";
+        violations.push(Violation::new(&format!("{field}[{position}].command"), problem));
+    }
+}
+
+/// One of the agent's probes must stay: a server that is back as a primary takes no write before the agent lets it.
+fn check_probes(containers: [&[Value]; 2], violations: &mut Vec<Violation>) {
+    let is_replaced = |probe: &str| {
+        let mut servers = containers.into_iter().flatten().filter(|one| is_server(one));
+        servers.any(|one| one[probe]["exec"]["command"].is_array())
     };
-    for (position, server) in containers.iter().enumerate().filter(|(_, one)| is_server(one)) {
-        for (name, why) in AGENT_FIELDS.iter().filter(|(name, _)| server.get(*name).is_some()) {
-            let problem = format!("cannot be replaced: {why}");
-            violations.push(Violation::new(&format!("{field}[{position}].{name}"), problem));
-        }
+    if ["startupProbe", "readinessProbe"].into_iter().all(is_replaced) {
+        let problem = "startupProbe and readinessProbe of the server cannot both be replaced: the operator's agent needs one of \
+                       them to let a server that is back take writes";
+        violations.push(Violation::new("spec.containers", problem));
     }
 }
 

@@ -7,6 +7,7 @@ use super::row::{Reported, directive, held_back, unbuildable};
 pub(super) fn rows() -> Vec<Reported> {
     const REFUSED: &str = "DirectiveRefused";
     const IGNORED: &str = "DirectiveIgnored";
+    let always = json!({"exec": {"command": ["true"]}});
     let sleeps = json!({"name": "valkey", "command": ["sleep", "infinity"]});
     vec![
         directive("a directive nobody knows", json!({"no-such-thing": "1"}), REFUSED, &["no-such-thing"]),
@@ -64,10 +65,10 @@ pub(super) fn rows() -> Vec<Reported> {
             &["spec.podTemplate.spec.containers[0].command", "cannot be replaced"],
         ),
         unbuildable(
-            "another look at a server that starts",
-            json!({"containers": [{"name": "server", "startupProbe": null}]}),
+            "no look of ours at the server",
+            json!({"containers": [{"name": "server", "startupProbe": always, "readinessProbe": always}]}),
             "InvalidSpec",
-            &["spec.containers[0].startupProbe", "cannot be replaced", "readinessProbe"],
+            &["spec.containers", "startupProbe and readinessProbe", "cannot both be replaced"],
         ),
         unbuildable(
             "a node that is somebody else's",

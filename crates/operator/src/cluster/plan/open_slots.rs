@@ -9,6 +9,7 @@ use valkey::slots::{self, Move};
 
 use super::super::command::{Command, Order, Stage};
 use super::super::topology::{Member, Place, Topology, Whose};
+use super::shard_health::Health;
 use super::{Deed, slot_moves};
 
 /// Every slot that is half moved.
@@ -23,7 +24,7 @@ enum Ending {
     Finish { from: Place, to: Place },
     /// It stays with its owner, and these forget that it was to move.
     Close { importing: Vec<Place>, leaving: Option<Place>, former: Vec<Place>, owner: String },
-    /// Somebody who may hold keys of it does not answer.
+    /// Somebody who may hold keys of it does not answer, or does not know yet whether it leads.
     Wait,
 }
 
@@ -35,14 +36,15 @@ pub(super) struct Settled {
 }
 
 /// End half moved slots.
-pub(super) fn settle(topology: &Topology<'_>, open: &BTreeSet<u16>) -> Settled {
+pub(super) fn settle(health: &Health<'_>, open: &BTreeSet<u16>) -> Settled {
+    let topology = health.topology;
     let mut moves: BTreeMap<(Place, Place), Vec<SlotRange>> = BTreeMap::new();
     let mut closing: BTreeMap<Place, Vec<u16>> = BTreeMap::new();
     let mut staying: BTreeMap<Place, Vec<u16>> = BTreeMap::new();
     let mut given_up: BTreeMap<(Place, String), Vec<u16>> = BTreeMap::new();
     let mut closed = Vec::new();
     for slot in open.iter().copied() {
-        match ending(topology, slot) {
+        match ending(health, slot) {
             Ending::Finish { from, to } => {
                 moves.entry((from, to)).or_default().extend(SlotRange::new(slot, slot));
             }
@@ -123,7 +125,8 @@ fn finish(topology: &Topology<'_>, moves: BTreeMap<(Place, Place), Vec<SlotRange
         .collect()
 }
 
-fn ending(topology: &Topology<'_>, slot: u16) -> Ending {
+fn ending(health: &Health<'_>, slot: u16) -> Ending {
+    let topology = health.topology;
     let Some(owner) = topology.owner_of(slot).and_then(|id| topology.member_of(id)) else {
         return Ending::Wait;
     };
@@ -150,7 +153,10 @@ fn ending(topology: &Topology<'_>, slot: u16) -> Ending {
         .filter(holds_keys)
         .max_by_key(rank);
     if let Some(to) = agreed.or(holder) {
-        return Ending::Finish { from: owner.place, to: to.place };
+        let places = [owner.place, to.place];
+        // Whoever gets a slot claims all of its slots anew: one that is just back may not know yet that it lost them.
+        let can_move = places.into_iter().all(|place| health.can_move_slots(place));
+        return if can_move { Ending::Finish { from: owner.place, to: to.place } } else { Ending::Wait };
     }
     let places = |chosen: &dyn Fn(&Member<'_>) -> bool| -> Vec<Place> {
         primaries.iter().filter(|member| chosen(member)).map(|member| member.place).collect()

@@ -3,6 +3,7 @@
 use pretty_assertions::assert_eq;
 use valkey::client::SetSlot;
 
+use super::super::observe::PodStage;
 use super::super::topology::Place;
 use super::convergence::spec;
 use super::resizing::{NEW, OLD, Used};
@@ -120,6 +121,28 @@ fn a_slot_waits_for_an_end_that_does_not_answer() {
     used.world.servers.insert((1, 0), away);
     assert!(used.come_to_rest(12).is_some(), "{:#?}", used.world.status());
     used.assert_keys("came back");
+}
+
+/// It may have lost its slots while it was away, and whoever gets one claims all that it thinks it has.
+#[test]
+fn a_slot_waits_for_an_end_that_is_just_back() {
+    for place in [(0, 0), (1, 0)] {
+        let mut used = Used::settled(OLD, &spec(3, 1));
+        perform(&mut used, Act::Takes(1, 0));
+        perform(&mut used, Act::Gives(0, 1));
+        let pod = used.world.kubernetes.pods.get_mut(&place).expect("should have a pod");
+        pod.facts.stage = PodStage::Starting;
+        for _ in 0..2 {
+            let passed = used.world.pass();
+            assert!(
+                !passed.obeyed.iter().any(|told| told.contains("SETSLOT") || told.contains("MIGRATE")),
+                "{place:?}: {passed:?}"
+            );
+        }
+        assert!(used.come_to_rest(12).is_some(), "{:#?}", used.world.status());
+        used.assert_keys("it has started");
+        assert!(used.world.server((1, 0)).owns(SLOT), "{place:?}");
+    }
 }
 
 /// Nobody has the name any more, and with it went whatever it had.

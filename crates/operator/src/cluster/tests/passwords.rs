@@ -120,6 +120,24 @@ fn an_order_is_obeyed_by_making_them_and_noted_with_them() {
     );
 }
 
+/// The cache shows the Secret as it was before the operator rotated. What it shows are the older passwords: called rotated, they
+/// would never be replaced.
+#[test]
+fn a_cache_that_is_behind_is_not_called_rotated() {
+    let ordered = desired(false, Some("monday"));
+    let behind = secret(STORED);
+    let mut rotated = secret("_agent=A _operator=O _replication=R");
+    let note = (keys::ROTATE_SYSTEM_PASSWORDS.to_owned(), "monday".to_owned());
+    rotated.metadata.annotations = Some([note].into());
+    let remembered = chosen(&ordered, Some(&rotated), &Passwords::default()).1;
+    let (shown, again) = chosen(&ordered, Some(&behind), &remembered);
+    assert_eq!((shown.as_str(), again.rotation.as_deref()), (STORED, None));
+    // Once it has caught up.
+    let (shown, again) = chosen(&ordered, Some(&rotated), &again);
+    assert_eq!(shown, "_agent=A _operator=O _replication=R");
+    assert_eq!(again.rotation.as_deref(), Some("monday"));
+}
+
 #[test]
 fn what_is_printed_shows_none() {
     let (_, chosen) = chosen(&desired(true, None), Some(&secret("_operator=hunter2")), &Passwords::default());
