@@ -88,16 +88,21 @@ impl Hold {
             None => true,
             // Whoever took over follows nobody. A copy that has only begun tells as much as one that is through.
             Some(replica) => {
-                let at_its_address = table.nodes.iter().filter(|node| node.address.ip == replica.address.ip);
-                replica.primary_id.as_ref() == Some(&myself.id)
+                replica.follows(myself)
                     && !replica.has_failed()
-                    // Addresses are given again: a connection from one that two nodes have is nobody's for certain.
-                    && at_its_address.filter(|node| node.address.port == replica.address.port).count() == 1
+                    && is_alone_at_its_address(table, replica)
                     && copies(replication, replica)
             }
         };
         self.in_doubt.iter().all(is_settled).then_some(Cleared::Followed)
     }
+}
+
+/// Addresses are given again: a connection from one that two nodes have is nobody's for certain.
+fn is_alone_at_its_address(table: &ClusterNodes, node: &Node) -> bool {
+    let is_there =
+        |other: &&Node| (&other.address.ip, other.address.port) == (&node.address.ip, node.address.port);
+    table.nodes.iter().filter(is_there).count() == 1
 }
 
 /// Whether a node copies from the server that answered. Not everybody who does is a node of its cluster.

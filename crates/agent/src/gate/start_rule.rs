@@ -105,7 +105,7 @@ pub(crate) fn replicas_in_doubt(facts: &Facts<'_>, reason: &Reason) -> Vec<Strin
         return Vec::new();
     };
     // Also those that are not elected: they take over when they are told to.
-    let replicas = table.nodes.iter().filter(|node| follows(node, myself) && !node.has_failed());
+    let replicas = table.nodes.iter().filter(|node| node.follows(myself) && !node.has_failed());
     replicas.map(|node| node.id.clone()).collect()
 }
 
@@ -114,11 +114,7 @@ fn has_successor(table: &ClusterNodes, primary: &Node) -> bool {
     table
         .nodes
         .iter()
-        .any(|node| follows(node, primary) && !node.has_failed() && !node.flags.contains(&Flag::NoFailover))
-}
-
-fn follows(node: &Node, primary: &Node) -> bool {
-    node.is_replica() && node.primary_id.as_ref() == Some(&primary.id)
+        .any(|node| node.follows(primary) && !node.has_failed() && !node.flags.contains(&Flag::NoFailover))
 }
 
 /// Whoever claims one of the slots by a newer epoch: the same comparison by which the server itself will give in. An older
@@ -146,7 +142,7 @@ fn peers(table: &ClusterNodes, myself: &Node) -> Vec<Address> {
         .filter(|node| node.id != myself.id && !node.address.ip.is_empty())
         .filter(|node| unknown.iter().all(|flag| !node.flags.contains(flag)))
         .collect();
-    peers.sort_by_key(|node| Reverse((!node.has_failed(), follows(node, myself))));
+    peers.sort_by_key(|node| Reverse((!node.has_failed(), node.follows(myself))));
     peers.into_iter().take(MOST_PEERS).map(|node| node.address.clone()).collect()
 }
 

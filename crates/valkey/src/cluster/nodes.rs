@@ -139,6 +139,11 @@ impl Node {
         self.flags.contains(&Flag::Replica)
     }
 
+    /// Whether the node is a replica of this one.
+    pub fn follows(&self, primary: &Self) -> bool {
+        self.is_replica() && self.primary_id.as_ref() == Some(&primary.id)
+    }
+
     /// Whether a majority agreed that the node failed.
     pub fn has_failed(&self) -> bool {
         self.flags.contains(&Flag::Failed)
