@@ -1,6 +1,7 @@
 //! Specs that must be accepted or refused, each with what the user is told. The same tables run against the rules in
 //! unit tests and against a real API server.
 
+mod certificates;
 mod cluster;
 mod cluster_placement;
 mod cluster_users;
@@ -46,7 +47,7 @@ impl Case {
 
 /// Every row for every kind.
 pub fn all() -> Vec<Case> {
-    [valkey_node(), valkey_cluster()].concat()
+    [valkey_node(), valkey_cluster(), certificates()].concat()
 }
 
 /// Every row for `ValkeyNode`.
@@ -57,6 +58,11 @@ pub fn valkey_node() -> Vec<Case> {
 /// Every row for `ValkeyCluster`.
 pub fn valkey_cluster() -> Vec<Case> {
     [cluster::cases(), cluster_placement::cases(), cluster_users::cases()].concat()
+}
+
+/// Every row for the kinds of certificates.
+pub fn certificates() -> Vec<Case> {
+    certificates::cases()
 }
 
 /// Makes rows for one kind: each spec is the smallest one plus what the row is about.

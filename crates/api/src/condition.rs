@@ -2,9 +2,11 @@
 //!
 //! The doc comments of the variants are the user's documentation: `docs/conditions.md` is generated from them.
 
+mod certificate;
 mod cluster;
 mod node;
 
+pub use certificate::{CertificateCondition, CertificateReason};
 pub use cluster::{ClusterCondition, ClusterReason};
 pub use node::{NodeCondition, NodeReason};
 

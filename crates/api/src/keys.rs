@@ -42,7 +42,12 @@ pub const DEAD_NODES: &str = "valkey.io/dead-nodes";
 /// Annotation by which a user asks for new passwords of the system users; each new value is one rotation.
 pub const ROTATE_SYSTEM_PASSWORDS: &str = "valkey.io/rotate-system-passwords";
 
+/// Annotation by which a user asks for a new root, authority or certificate now; each new value is one rotation.
+pub const ROTATE: &str = "valkey.io/rotate";
+
 /// Field manager of everything the node controller applies.
 pub const NODE_FIELD_MANAGER: &str = "valkey-operator/node";
 /// Field manager of everything the cluster controller applies.
 pub const CLUSTER_FIELD_MANAGER: &str = "valkey-operator/cluster";
+/// Field manager of everything the controllers of certificates apply.
+pub const CERTIFICATES_FIELD_MANAGER: &str = "valkey-operator/certificates";

@@ -4,6 +4,7 @@
 mod absent;
 #[cfg(any(test, feature = "testing"))]
 pub mod cases;
+pub mod certificates;
 pub mod cluster;
 pub mod condition;
 pub mod keys;
@@ -15,6 +16,7 @@ mod schema;
 
 pub use schema::KUBERNETES_FIELDS;
 
+pub use certificates::{ValkeyCA, ValkeyCertificateBinding, ValkeyCertificateBundle};
 pub use cluster::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
 pub use node::{ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};
 
@@ -26,5 +28,14 @@ pub const GROUP: &str = "valkey.io";
 
 /// Every CRD, in the order in which they are installed and documented.
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
-    vec![schema::compact(ValkeyNode::crd()), schema::compact(ValkeyCluster::crd())]
+    [
+        ValkeyNode::crd(),
+        ValkeyCluster::crd(),
+        ValkeyCA::crd(),
+        ValkeyCertificateBundle::crd(),
+        ValkeyCertificateBinding::crd(),
+    ]
+    .into_iter()
+    .map(schema::compact)
+    .collect()
 }

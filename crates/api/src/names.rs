@@ -90,6 +90,19 @@ pub fn external_claim(prefix: &str, shard: u32, index: u32) -> String {
     format!("{prefix}-{shard}-{index}")
 }
 
+/// The root that is made when the operator is installed.
+pub const ROOT_CA: &str = "valkey-root-ca";
+
+/// The Secret for everybody who verifies what a bundle signed.
+pub fn bundle_certificates(bundle: &str) -> String {
+    format!("internal-{bundle}-ca")
+}
+
+/// The Secret with the key of a bundle's authority.
+pub fn bundle_key(bundle: &str) -> String {
+    format!("internal-{bundle}-ca-key")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

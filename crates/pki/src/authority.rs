@@ -11,7 +11,7 @@ use snafu::{OptionExt as _, ResultExt as _, Snafu, ensure};
 use time::OffsetDateTime;
 
 use crate::key::{Key, KeyError, Request};
-use crate::{Certificate, Leaf, Purpose, ReadError};
+use crate::{Certificate, Expected, Flaw, Leaf, Purpose, ReadError, judge, split};
 
 /// Clocks differ: whoever is behind by less than this accepts a certificate that was just made.
 const HEAD_START: SignedDuration = SignedDuration::from_mins(5);
@@ -75,6 +75,28 @@ pub enum AuthorityError {
     },
 }
 
+/// Why an authority is no good for what it is there for.
+#[derive(Debug, Snafu)]
+pub enum Unfit {
+    /// It cannot sign.
+    #[snafu(transparent)]
+    Signs {
+        /// Why.
+        source: AuthorityError,
+    },
+    /// What is signed below it is not believed.
+    #[snafu(display("what it signs would not be believed: {}", in_words(flaws)))]
+    Believed {
+        /// Why, all of it.
+        flaws: Vec<Flaw>,
+    },
+}
+
+/// Everything that is wrong, in one line.
+fn in_words(flaws: &[Flaw]) -> String {
+    flaws.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// An authority: a key, and a certificate that lets it sign.
 #[derive(Debug)]
 pub struct Authority {
@@ -127,6 +149,51 @@ impl Authority {
         let is_root = Certificate::read(anchor).context(ReadAuthoritySnafu)? == certificate;
         let chain_below = if is_root { String::new() } else { chain.to_owned() };
         Self::hold(key, chain, chain_below, anchor.to_owned())
+    }
+
+    /// One that somebody else gave: its certificate and those above it, its key, and whom to trust where that is not the
+    /// topmost of them.
+    pub fn given(
+        certificates: &str,
+        key: &SecretString,
+        trusted: Option<&str>,
+    ) -> Result<Self, AuthorityError> {
+        let certificate = Certificate::read(certificates).context(ReadAuthoritySnafu)?;
+        let name = certificate.name.clone();
+        let key = Key::read(key).context(HoldKeySnafu { name: &name })?;
+        ensure!(certificate.is_authority, EntitleSnafu { name: &name });
+        ensure!(certificate.public_key() == key.public(), MatchKeySnafu { name });
+        let mut chain = Vec::new();
+        let mut topmost = String::new();
+        for pem in split(certificates) {
+            let is_root = Certificate::read(&pem).context(ReadAuthoritySnafu)?.is_root;
+            topmost.clone_from(&pem);
+            if !is_root {
+                chain.push(pem);
+            }
+        }
+        let anchor = trusted.map_or(topmost, |trusted| split(trusted).concat());
+        Ok(Self { key, certificate, chain: chain.concat(), anchor })
+    }
+
+    /// Whether those who trust this one would believe somebody whom an authority below it signed for: tried, because
+    /// nothing that a certificate says of itself is sure to be all that counts.
+    pub fn prove(&self, now: Timestamp) -> Result<(), Unfit> {
+        let trial = SignedDuration::from_hours(1);
+        let name = "trial";
+        let below = self.below(name, now, trial)?;
+        let leaf = Leaf {
+            name: name.to_owned(),
+            hosts: vec![name.to_owned()],
+            addresses: Vec::new(),
+            identity: None,
+            purposes: vec![Purpose::Server, Purpose::Client],
+            from: now,
+            validity: trial,
+        };
+        let (chain, key) = below.issue(&leaf)?;
+        let expected = Expected { purposes: leaf.purposes, hosts: leaf.hosts };
+        judge(&chain, &key.pem(), &self.anchor, &expected, now).map(drop).map_err(|flaws| Unfit::Believed { flaws })
     }
 
     fn hold(key: Key, pem: &str, chain: String, anchor: String) -> Result<Self, AuthorityError> {

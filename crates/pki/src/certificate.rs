@@ -13,6 +13,9 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::Purpose;
 
+const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+const END: &str = "-----END CERTIFICATE-----";
+
 /// Why there is no certificate.
 #[derive(Debug, Snafu)]
 pub enum ReadError {
@@ -54,6 +57,8 @@ pub struct Certificate {
     pub purposes: BTreeSet<Purpose>,
     /// It may sign others.
     pub is_authority: bool,
+    /// It names nobody above itself.
+    pub is_root: bool,
     /// The key it was made for.
     public_key: Vec<u8>,
     der: CertificateDer<'static>,
@@ -95,6 +100,7 @@ impl Certificate {
             uris: names.iter().filter_map(uri).collect(),
             purposes: purposes.into_iter().flatten().flatten().collect(),
             is_authority: read.is_ca(),
+            is_root: read.issuer().as_raw() == read.subject().as_raw(),
             public_key: read.public_key().raw.to_vec(),
             der: der.clone().into_owned(),
         })
@@ -109,6 +115,19 @@ impl Certificate {
     pub fn public_key(&self) -> &[u8] {
         &self.public_key
     }
+}
+
+/// The certificates of a text, each as text of its own. What stands between them is left out.
+pub fn split(pem: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = pem;
+    while let Some(begin) = rest.find(BEGIN) {
+        let Some(end) = rest[begin..].find(END) else { break };
+        let end = begin + end + END.len();
+        found.push(format!("{}\n", &rest[begin..end]));
+        rest = &rest[end..];
+    }
+    found
 }
 
 fn broken(error: &dyn std::error::Error) -> ReadError {

@@ -16,8 +16,8 @@ mod leaf;
 pub mod lifetime;
 pub mod rotation;
 
-pub use authority::{Authority, AuthorityError};
-pub use certificate::{Certificate, ReadError};
+pub use authority::{Authority, AuthorityError, Unfit};
+pub use certificate::{Certificate, ReadError, split};
 pub use identity::{Identity, IdentityError, Role};
 pub use judgement::{Expected, Flaw, judge};
 pub use key::{Key, KeyError, Request, RequestError};
