@@ -25,4 +25,6 @@ for file in deploy/operator/*.yaml; do
     -e "s|^      labels:|      annotations:\n        valkey.io/build: \"$build\"\n      labels:|" "$file"
   echo "---"
 done | "$KUBECTL" apply --server-side --force-conflicts -f - >&2
+# Beside the operator and not among its objects: its kind goes before they do, and it goes with its kind.
+"$KUBECTL" apply --server-side --force-conflicts -f deploy/root >&2
 "$KUBECTL" -n "$NAMESPACE" rollout status deployment/valkey-operator --timeout=180s >&2

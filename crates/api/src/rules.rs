@@ -6,9 +6,7 @@ use kube_cel::{Validator, apply_defaults};
 use serde_json::Value;
 
 use crate::cases::{self, Case};
-use crate::{
-    ValkeyCA, ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, ValkeyNode,
-};
+use crate::{ValkeyCA, ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, ValkeyNode};
 
 /// The schema of every kind by its name.
 fn schemas() -> BTreeMap<String, Value> {

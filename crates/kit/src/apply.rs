@@ -6,7 +6,7 @@ use std::future::Future;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::ApiResource;
 use kube::{Client, Resource};
 use serde::Serialize;
@@ -130,6 +130,14 @@ impl Objects {
         call("apply", &self.kind, name, self.api.patch(name, &parameters, &Patch::Apply(body))).await
     }
 
+    /// Create an object of this name; if there is one already, that is a conflict.
+    pub async fn create(&self, name: &str, manager: &str, body: &Value) -> Result<(), Error> {
+        let parameters = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
+        let object = serde_json::from_value(body.clone()).map_err(kube::Error::SerdeError);
+        let object = object.context(CallSnafu { verb: "create", kind: &self.kind, name })?;
+        call("create", &self.kind, name, self.api.create(&parameters, &object)).await.map(|_| ())
+    }
+
     /// Merge a part of a built-in object, lists by their keys; only if it still is the one that was read.
     pub async fn merge(&self, name: &str, manager: &str, body: &Value) -> Result<DynamicObject, Error> {
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
@@ -208,21 +216,16 @@ where
 
 /// Write the status, once per pass, and only the caller's view of it: the whole status is ours.
 pub async fn write_status<K, S>(
-    client: &Client,
-    namespace: &str,
+    api: &Api<K>,
     name: &str,
     uid: &str,
     manager: &str,
     status: &S,
 ) -> Result<(), Error>
 where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + Debug,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     S: Serialize + Sync,
 {
-    let api = Api::<K>::namespaced(client.clone(), namespace);
     // The uid makes it a conflict instead of a write when a new object of the same name has taken the place.
     let body = json!({
         "apiVersion": K::api_version(&()),
@@ -282,6 +285,22 @@ mod tests {
             assert_eq!(call.parameter("force"), parameter);
             assert_eq!(call.body, body);
         }
+    }
+
+    #[tokio::test]
+    async fn an_object_is_created_under_its_manager_and_never_over_another() {
+        let (client, calls) = content();
+        let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "valkey-alpha-0"}});
+        Objects::of::<Pod>(&client, "team")
+            .create("valkey-alpha-0", "me", &body)
+            .await
+            .expect("should be created");
+        let call = only(&calls);
+        assert_eq!((call.method.as_str(), call.path.as_str()), ("POST", "/api/v1/namespaces/team/pods"));
+        assert_eq!(call.parameter("fieldManager"), Some("me"));
+        assert_eq!(call.body["metadata"]["name"], "valkey-alpha-0");
+        let there = pods_answering(409, "AlreadyExists").create("valkey-alpha-0", "me", &body).await;
+        assert!(there.expect_err("should be refused").is_conflict());
     }
 
     #[tokio::test]
@@ -351,7 +370,7 @@ mod tests {
     async fn a_status_is_written_to_the_subresource_of_exactly_this_object() {
         let (client, calls) = content();
         let status = json!({"phase": "Running"});
-        write_status::<Pod, _>(&client, "team", "valkey-alpha-0", "uid-1", "me", &status)
+        write_status(&Api::<Pod>::namespaced(client, "team"), "valkey-alpha-0", "uid-1", "me", &status)
             .await
             .expect("should be written");
         let call = only(&calls);

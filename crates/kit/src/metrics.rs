@@ -1,6 +1,8 @@
 //! Prometheus metrics. Labels are static words (kind, verb, outcome), never names of objects: the number of series
-//! does not grow with the number of objects. The exception are a few series per ValkeyCluster, in `clusters`.
+//! does not grow with the number of objects. The exception are a few series per ValkeyCluster, in `clusters`, and per root, bundle
+//! and cluster with certificates, in `certificates`.
 
+mod certificates;
 mod clusters;
 
 use std::sync::atomic::AtomicI64;
@@ -16,6 +18,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tower::{Layer, Service};
 
+pub use certificates::Certificates;
 pub use clusters::{Cluster, Clusters, Failover, Numbers};
 
 /// Which controller.
@@ -69,6 +72,8 @@ pub struct Metrics {
     pub leader: Gauge<i64, AtomicI64>,
     /// What is known of each ValkeyCluster.
     pub clusters: Clusters,
+    /// How long certificates last.
+    pub certificates: Certificates,
 }
 
 impl Metrics {
@@ -82,6 +87,7 @@ impl Metrics {
             api_calls: Family::default(),
             leader: Gauge::default(),
             clusters: Clusters::default(),
+            certificates: Certificates::default(),
         };
         let mut registry = Registry::with_prefix("valkey_operator");
         registry.register("reconciles", "Reconciles by kind and outcome", metrics.reconciles.clone());
@@ -107,6 +113,7 @@ impl Metrics {
         );
         registry.register("leader", "1 while this replica is the leader", metrics.leader.clone());
         metrics.clusters.register(&mut registry);
+        metrics.certificates.register(&mut registry);
         (metrics, registry)
     }
 

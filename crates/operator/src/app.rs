@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
-use crate::controllers;
 use crate::hooks::AfterCommand;
+use crate::{certificates, controllers};
 
 /// Name of the Lease.
 const LEASE: &str = "valkey-operator";
@@ -120,6 +120,13 @@ async fn lead(
             stop.clone(),
         ));
     }
+    running.spawn(certificates::run_roots(
+        client.clone(),
+        args.scopes(),
+        args.settings(),
+        metrics.clone(),
+        stop.clone(),
+    ));
     // The Lease is renewed until the last controller has finished, not only until it was told to.
     let never = CancellationToken::new();
     tokio::select! {

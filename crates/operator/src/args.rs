@@ -15,8 +15,8 @@ pub struct Args {
     #[arg(long, env = "WATCH_NAMESPACES", value_delimiter = ',')]
     pub watch_namespaces: Vec<String>,
 
-    /// Namespace of the leader election's Lease: the operator's own.
-    #[arg(long, env = "POD_NAMESPACE", default_value = "valkey-operator-system")]
+    /// Namespace of the leader election's Lease and of the roots' Secrets: the operator's own.
+    #[arg(long, env = "POD_NAMESPACE", default_value = settings::NAMESPACE)]
     pub namespace: String,
 
     /// Who this replica is in the leader election: the pod's name.
@@ -39,6 +39,10 @@ pub struct Args {
     #[arg(long, env = "AGENT_IMAGE", default_value = settings::AGENT_IMAGE)]
     pub agent_image: String,
 
+    /// First part of the identities in certificates (`spiffe://<trust domain>/…`). Another one makes every certificate anew.
+    #[arg(long, env = "TRUST_DOMAIN", default_value = settings::TRUST_DOMAIN)]
+    pub trust_domain: String,
+
     /// Level of the logs, for example `info` or `info,kube=debug`.
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
@@ -51,6 +55,8 @@ impl Args {
             server_image: self.valkey_image.clone(),
             exporter_image: self.exporter_image.clone(),
             agent_image: self.agent_image.clone(),
+            namespace: self.namespace.clone(),
+            trust_domain: self.trust_domain.clone(),
         }
     }
 

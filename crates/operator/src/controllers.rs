@@ -1,6 +1,7 @@
 //! All controllers of one scope, around one set of caches: what several of them look at is watched once.
 
 use std::future::ready;
+use std::sync::Arc;
 
 use api::{ValkeyCluster, ValkeyNode, keys, names};
 use futures::StreamExt as _;
@@ -16,7 +17,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::certificates::Certificates;
 use crate::hooks::AfterCommand;
+use crate::references::References;
 use crate::settings::Settings;
 use crate::watch::{Caller, Changes, Scope, labelled_with, tell};
 use crate::{cluster, node};
@@ -57,7 +60,6 @@ pub async fn run(
     watches.spawn(tell(service_changes, news.clone().of_object()));
     watches.spawn(tell(config_map_changes, news.clone().of_object()));
     watches.spawn(tell(claim_changes, news.clone().of_object()));
-    watches.spawn(tell(secret_changes, news.clone().of_object()));
     watches.spawn(tell(budget_changes, news.clone().of_object()));
     watches.spawn(tell(scope.selected::<Event>(NO_POD_MADE), news.clone().of_event()));
     let (node_known, known_nodes) = mpsc::unbounded_channel();
@@ -65,8 +67,18 @@ pub async fn run(
     watches.spawn(pass_on(news.clone().then_new_specs(node_changes), node_known));
     watches.spawn(pass_on(new_specs_and_orders(cluster_changes), cluster_known));
 
+    let references = Arc::new(References::default());
     let reporter = Reporter { controller: keys::MANAGED_BY_VALUE.to_owned(), instance: None };
     let recorder = Recorder::new(client.clone(), reporter);
+    let certificates =
+        Certificates::prepare(&scope, secrets.clone(), references.clone(), &recorder, &metrics, &settings);
+    watches.spawn(tell(secret_changes, {
+        let (of_object, certificates) = (news.clone().of_object(), certificates.news.clone());
+        move |secret: &Secret| {
+            of_object(secret);
+            certificates.of_secret(secret);
+        }
+    }));
     let node_caches = node::Caches {
         nodes: nodes.clone(),
         stateful_sets,
@@ -89,13 +101,14 @@ pub async fn run(
         cluster_caches,
         recorder,
         metrics,
-        (cluster_queue, call_cluster),
+        (cluster_queue, call_cluster, references),
         settings,
         after_command,
     );
     futures::join!(
         node::control(node_context, known_nodes, node_calls, stop.clone()),
-        cluster::control(cluster_context, known_clusters, cluster_calls, stop),
+        cluster::control(cluster_context, known_clusters, cluster_calls, stop.clone()),
+        certificates.run(stop),
     );
 }
 

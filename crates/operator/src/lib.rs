@@ -5,6 +5,7 @@
 
 mod app;
 pub mod args;
+mod certificates;
 mod cluster;
 mod controllers;
 mod hooks;
@@ -13,6 +14,7 @@ mod objects;
 mod overlay;
 mod pass;
 pub mod rbac;
+mod references;
 mod settings;
 mod violation;
 mod watch;

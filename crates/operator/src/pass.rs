@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::NamespaceResourceScope;
 use kit::backoff::Backoff;
 use kit::metrics::{Failure, Metrics};
+use kube::api::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, Recorder};
@@ -60,14 +61,27 @@ impl Report<'_> {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
             + Clone
             + std::fmt::Debug
-            + DeserializeOwned
-            + Serialize,
+            + DeserializeOwned,
+        S: Serialize + Sync,
+    {
+        let namespace = object.namespace().unwrap_or_default();
+        self.write_status_at(&Api::<K>::namespaced(self.client.clone(), &namespace), object, status).await
+    }
+
+    /// The same for an object that may be outside of namespaces.
+    pub(crate) async fn write_status_at<K, S>(
+        &self,
+        api: &Api<K>,
+        object: &K,
+        status: &S,
+    ) -> Result<(), Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
         S: Serialize + Sync,
     {
         let name = object.name_any();
-        let namespace = object.namespace().unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
-        kit::apply::write_status::<K, _>(self.client, &namespace, &name, &uid, self.manager, status)
+        kit::apply::write_status(api, &name, &uid, self.manager, status)
             .await
             .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
             .context(WriteStatusSnafu { kind: self.kind, object: name })

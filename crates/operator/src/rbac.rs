@@ -19,7 +19,7 @@ pub struct Rule {
 pub const WATCHED: &[Rule] = &[
     Rule {
         group: "valkey.io",
-        resources: &["valkeyclusters"],
+        resources: &["valkeyclusters", "valkeycertificatebundles", "valkeycertificatebindings"],
         names: &[],
         verbs: &["list", "watch"],
         why: "reads what users ask for",
@@ -33,14 +33,24 @@ pub const WATCHED: &[Rule] = &[
     },
     Rule {
         group: "valkey.io",
-        resources: &["valkeyclusters/status", "valkeynodes/status"],
+        resources: &[
+            "valkeyclusters/status",
+            "valkeynodes/status",
+            "valkeycertificatebundles/status",
+            "valkeycertificatebindings/status",
+        ],
         names: &[],
         verbs: &["patch"],
         why: "writes what it sees of them; never a spec that a user wrote",
     },
     Rule {
         group: "valkey.io",
-        resources: &["valkeyclusters/finalizers", "valkeynodes/finalizers"],
+        resources: &[
+            "valkeyclusters/finalizers",
+            "valkeynodes/finalizers",
+            "valkeycertificatebundles/finalizers",
+            "valkeycertificatebindings/finalizers",
+        ],
         names: &[],
         verbs: &["update"],
         why: "sets owner references with blockOwnerDeletion, where the cluster enforces that permission",
@@ -71,7 +81,7 @@ pub const WATCHED: &[Rule] = &[
         resources: &["secrets"],
         names: &[],
         verbs: &["get", "list", "watch", "create", "patch"],
-        why: "makes the passwords and the users file of each cluster; watches those it made, by label, and those a spec names, one by one",
+        why: "makes the passwords, the users file and the certificates of each cluster; watches those it made, by label, and those a spec names, one by one",
     },
     Rule {
         group: "policy",
@@ -97,13 +107,29 @@ pub const WATCHED: &[Rule] = &[
 ];
 
 /// Rules for what belongs to no namespace.
-pub const CLUSTER_WIDE: &[Rule] = &[Rule {
-    group: "",
-    resources: &["nodes"],
-    names: &[],
-    verbs: &["get"],
-    why: "tells each server the zone of its machine; without it servers have no availability-zone, and all else works",
-}];
+pub const CLUSTER_WIDE: &[Rule] = &[
+    Rule {
+        group: "",
+        resources: &["nodes"],
+        names: &[],
+        verbs: &["get"],
+        why: "tells each server the zone of its machine; without it servers have no availability-zone, and all else works",
+    },
+    Rule {
+        group: "valkey.io",
+        resources: &["valkeycas"],
+        names: &[],
+        verbs: &["list", "watch"],
+        why: "reads which roots users ask for",
+    },
+    Rule {
+        group: "valkey.io",
+        resources: &["valkeycas/status"],
+        names: &[],
+        verbs: &["patch"],
+        why: "writes what it sees of them",
+    },
+];
 
 /// Rules in the operator's own namespace.
 pub const OWN_NAMESPACE: &[Rule] = &[
@@ -120,5 +146,12 @@ pub const OWN_NAMESPACE: &[Rule] = &[
         names: &["valkey-operator"],
         verbs: &["get", "list", "watch", "update"],
         why: "takes, renews and releases the Lease, and sees at once when another replica releases it",
+    },
+    Rule {
+        group: "",
+        resources: &["secrets"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch"],
+        why: "keeps the roots that it makes, and reads those that somebody gives; each is watched by its name",
     },
 ];

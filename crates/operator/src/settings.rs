@@ -4,7 +4,10 @@ pub(crate) const SERVER_IMAGE: &str = "valkey/valkey:9.1";
 pub(crate) const EXPORTER_IMAGE: &str = "oliver006/redis_exporter:v1.86.0";
 pub(crate) const AGENT_IMAGE: &str = "valkey-operator:dev";
 
-/// Images for what a spec leaves open.
+pub(crate) const NAMESPACE: &str = "valkey-operator-system";
+pub(crate) const TRUST_DOMAIN: &str = "valkey.local";
+
+/// What a spec leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Image of the servers.
@@ -13,6 +16,10 @@ pub struct Settings {
     pub exporter_image: String,
     /// Image that holds the agent: the operator's own.
     pub agent_image: String,
+    /// The operator's own namespace, where the Secrets of roots are.
+    pub namespace: String,
+    /// First part of the identities in certificates.
+    pub trust_domain: String,
 }
 
 impl Default for Settings {
@@ -21,6 +28,8 @@ impl Default for Settings {
             server_image: SERVER_IMAGE.to_owned(),
             exporter_image: EXPORTER_IMAGE.to_owned(),
             agent_image: AGENT_IMAGE.to_owned(),
+            namespace: NAMESPACE.to_owned(),
+            trust_domain: TRUST_DOMAIN.to_owned(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use api::keys;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kit::metrics::Metrics;
 use kube::api::Api;
 use kube::core::DeserializeGuard;
@@ -18,6 +18,8 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
+
+use crate::references::Referrer;
 
 /// Objects that were added, changed or deleted.
 pub(crate) type Changes<K> = BoxStream<'static, Result<K, watcher::Error>>;
@@ -73,6 +75,21 @@ impl Scope {
     pub(crate) fn selected<K: Watchable>(&self, fields: &str) -> Changes<K> {
         let these = watcher::Config::default().fields(fields);
         watcher(self.api::<K>(), these).default_backoff().touched_objects().boxed()
+    }
+
+    /// Every object of one of our kinds that live outside of namespaces.
+    pub(crate) fn outside<K>(&self) -> (Store<DeserializeGuard<K>>, Changes<DeserializeGuard<K>>)
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        let all: Api<DeserializeGuard<K>> = Api::all(self.client.clone());
+        reflect(watcher(all, watcher::Config::default()))
     }
 
     /// Every object of one of our kinds. One that cannot be read must not stop the watch of all others.
@@ -162,6 +179,18 @@ impl<K: Resource<DynamicType = ()>> Clone for Caller<K> {
 }
 
 impl<K: Resource<DynamicType = ()>> Caller<K> {
+    /// This controller's object as somebody who refers to a Secret.
+    pub(crate) fn referrer(&self, namespace: &str, name: &str) -> Referrer
+    where
+        K: 'static,
+    {
+        let (caller, object) = (self.clone(), object(namespace, name));
+        Referrer {
+            who: (self.kind, namespace.to_owned(), name.to_owned()),
+            call: Arc::new(move || caller.call_for(object.clone())),
+        }
+    }
+
     pub(crate) fn new(
         kind: &'static str,
         metrics: Metrics,
@@ -173,13 +202,22 @@ impl<K: Resource<DynamicType = ()>> Caller<K> {
 
     /// There is news.
     pub(crate) fn call(&self, namespace: &str, name: &str) {
-        let object = ObjectRef::new(name).within(namespace);
+        self.call_for(object(namespace, name));
+    }
+
+    fn call_for(&self, object: ObjectRef<K>) {
         if self.queue.enter(object.clone()) {
             self.metrics.waiting(self.kind, self.queue.len());
             // Nobody listens any more only when the program ends.
             let _ = self.calls.send(object);
         }
     }
+}
+
+/// An object by its namespace and name; without a namespace, one outside of namespaces.
+fn object<K: Resource<DynamicType = ()>>(namespace: &str, name: &str) -> ObjectRef<K> {
+    let object = ObjectRef::new(name);
+    if namespace.is_empty() { object } else { object.within(namespace) }
 }
 
 /// Read a watch to its end and tell of everything it brings.

@@ -193,7 +193,9 @@ impl Authority {
         };
         let (chain, key) = below.issue(&leaf)?;
         let expected = Expected { purposes: leaf.purposes, hosts: leaf.hosts };
-        judge(&chain, &key.pem(), &self.anchor, &expected, now).map(drop).map_err(|flaws| Unfit::Believed { flaws })
+        judge(&chain, &key.pem(), &self.anchor, &expected, now)
+            .map(drop)
+            .map_err(|flaws| Unfit::Believed { flaws })
     }
 
     fn hold(key: Key, pem: &str, chain: String, anchor: String) -> Result<Self, AuthorityError> {

@@ -79,7 +79,8 @@ fn another_key_and_a_certificate_that_may_not_sign_are_refused() {
 #[test]
 fn a_text_is_split_into_its_certificates() {
     let (one, two) = (root("one"), root("two"));
-    let text = format!("words\n{}more words\n{}-----BEGIN CERTIFICATE-----\ncut off", one.anchor(), two.anchor());
+    let text =
+        format!("words\n{}more words\n{}-----BEGIN CERTIFICATE-----\ncut off", one.anchor(), two.anchor());
     let split = pki::split(&text);
     let names: Vec<String> = split.iter().map(|pem| Certificate::read(pem).unwrap().name).collect();
     assert_eq!(names, ["one", "two"]);

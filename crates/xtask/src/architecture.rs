@@ -36,10 +36,10 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("valkey", &[]),
     ("pki", &[]),
     ("kit", &["api"]),
-    ("operator", &["api", "valkey", "kit"]),
+    ("operator", &["api", "valkey", "kit", "pki"]),
     ("agent", &["valkey"]),
     ("devcluster", &[]),
-    ("e2e", &["api", "valkey", "kit", "operator", "devcluster"]),
+    ("e2e", &["api", "valkey", "kit", "operator", "devcluster", "pki"]),
     ("xtask", &["api", "operator"]),
 ];
 

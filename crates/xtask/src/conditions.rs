@@ -1,6 +1,8 @@
 //! The documentation of conditions and reasons, from the doc comments of the enums.
 
-use api::condition::{ClusterCondition, ClusterReason, NodeCondition, NodeReason};
+use api::condition::{
+    CertificateCondition, CertificateReason, ClusterCondition, ClusterReason, NodeCondition, NodeReason,
+};
 use strum::{EnumMessage, IntoEnumIterator};
 
 use crate::output::Generated;
@@ -13,6 +15,11 @@ pub(crate) fn file() -> Generated {
     );
     text.push_str(&kind("ValkeyNode", &rows::<NodeCondition>(), &rows::<NodeReason>()));
     text.push_str(&kind("ValkeyCluster", &rows::<ClusterCondition>(), &rows::<ClusterReason>()));
+    text.push_str(&kind(
+        "ValkeyCA, ValkeyCertificateBundle and ValkeyCertificateBinding",
+        &rows::<CertificateCondition>(),
+        &rows::<CertificateReason>(),
+    ));
     Generated { path: "docs/conditions.md".to_owned(), content: text }
 }
 

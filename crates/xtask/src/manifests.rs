@@ -15,11 +15,25 @@ pub(crate) fn files() -> Vec<Generated> {
         path: format!("deploy/operator/{name}.yaml"),
         content: format!("{YAML_HEADER}{content}"),
     };
+    let root = Generated {
+        path: "deploy/root/valkey-root-ca.yaml".to_owned(),
+        content: format!("{YAML_HEADER}{}", yaml::print(&root())),
+    };
     vec![
+        root,
         file("00-namespace", yaml::print(&namespace())),
         file("10-rbac", rbac()),
         file("20-deployment", documents(&[deployment(), disruption_budget(), metrics_service()])),
     ]
+}
+
+/// The root of all certificates. The spec says nothing: what a user says there stays when the operator is installed again.
+fn root() -> Value {
+    json!({
+        "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCA",
+        "metadata": {"name": api::names::ROOT_CA, "labels": {"app.kubernetes.io/name": NAME}},
+        "spec": {},
+    })
 }
 
 fn documents(values: &[Value]) -> String {

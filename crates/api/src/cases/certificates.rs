@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{Case, Rows};
 
 pub(super) fn cases() -> Vec<Case> {
-    [authorities(), bundles(), bundle_updates(), bindings(), hosts_and_addresses(), binding_updates()].concat()
+    [authorities(), bundles(), bundle_updates(), bindings(), hosts_and_addresses(), binding_updates()]
+        .concat()
 }
 
 fn authorities() -> Vec<Case> {
@@ -13,15 +14,27 @@ fn authorities() -> Vec<Case> {
     let external = |name: &str| json!({"source": "External", "caCertSecretRef": {"name": name}});
     vec![
         rows.create("nothing but a name", &json!({}), None),
-        rows.create("a root that the operator makes", &json!({"source": "Internal", "validForDays": 30}), None),
+        rows.create(
+            "a root that the operator makes",
+            &json!({"source": "Internal", "validForDays": 30}),
+            None,
+        ),
         rows.create("a root that somebody gives", &external("vault"), None),
         rows.create("an unknown source", &json!({"source": "Vault"}), Some("source")),
-        rows.create("a given root without a Secret", &json!({"source": "External"}), Some("needs caCertSecretRef: a Secret")),
+        rows.create(
+            "a given root without a Secret",
+            &json!({"source": "External"}),
+            Some("needs caCertSecretRef: a Secret"),
+        ),
         rows.create("a Secret without a name", &external(""), Some("caCertSecretRef.name")),
         rows.create("a Secret in capitals", &external("Vault"), Some("caCertSecretRef.name")),
         rows.create("no days", &json!({"validForDays": 0}), Some("validForDays")),
         rows.create("two centuries", &json!({"validForDays": 73000}), Some("validForDays")),
-        rows.create("replaced after its end", &json!({"rotateBeforePercent": 100}), Some("rotateBeforePercent")),
+        rows.create(
+            "replaced after its end",
+            &json!({"rotateBeforePercent": 100}),
+            Some("rotateBeforePercent"),
+        ),
         rows.create("replaced at once", &json!({"rotateBeforePercent": 0}), Some("rotateBeforePercent")),
         rows.create("an overlap of a day", &json!({"overlap": "1d"}), None),
         rows.create("an overlap in weeks", &json!({"overlap": "1w"}), Some("overlap")),
@@ -52,14 +65,19 @@ fn bundle_rows() -> Rows {
 
 fn bundles() -> Vec<Case> {
     let rows = bundle_rows();
-    let secrets = |cert: &str, key: &str| json!({"certSecretRef": {"name": cert}, "keySecretRef": {"name": key}});
+    let secrets =
+        |cert: &str, key: &str| json!({"certSecretRef": {"name": cert}, "keySecretRef": {"name": key}});
     let policy = |policy: Value| json!({"rotationPolicy": policy});
     vec![
         rows.create("smallest", &json!({}), None),
         rows.create("for servers", &json!({"purpose": "tls"}), None),
         rows.create("for nothing known", &json!({"purpose": "smtp"}), Some("purpose")),
         rows.create("of no cluster", &json!({"clusterRef": null}), Some("clusterRef")),
-        rows.create("of a cluster without a name", &json!({"clusterRef": {"name": ""}}), Some("clusterRef.name")),
+        rows.create(
+            "of a cluster without a name",
+            &json!({"clusterRef": {"name": ""}}),
+            Some("clusterRef.name"),
+        ),
         rows.create("Secrets of its own", &secrets("one", "two"), None),
         rows.create("one Secret for both", &secrets("one", "one"), Some("cannot be the same Secret")),
         rows.create("no days", &json!({"validForDays": 0}), Some("validForDays")),
@@ -67,7 +85,11 @@ fn bundles() -> Vec<Case> {
         rows.create("never by itself", &policy(json!({"autoRotate": false})), None),
         rows.create("a month before its end", &policy(json!({"renewBeforeDays": 30})), None),
         rows.create("on its last day", &policy(json!({"renewBeforeDays": 0})), Some("renewBeforeDays")),
-        rows.create("after its end", &policy(json!({"rotateBeforePercent": 101})), Some("rotateBeforePercent")),
+        rows.create(
+            "after its end",
+            &policy(json!({"rotateBeforePercent": 101})),
+            Some("rotateBeforePercent"),
+        ),
         rows.named("longest name", "b".repeat(63), None),
         rows.named("name too long", "b".repeat(64), Some("ValkeyCertificateBundle can have 63 characters")),
     ]
@@ -150,7 +172,11 @@ fn bindings() -> Vec<Case> {
         rows.create("six hours", &one(json!({"validity": "6h"})), None),
         rows.create("for ever", &one(json!({"validity": "ever"})), Some("validity")),
         rows.create("no time", &one(json!({"validity": "0d"})), Some("validity")),
-        rows.create("replaced after its end", &json!({"rotateBeforePercent": 100}), Some("rotateBeforePercent")),
+        rows.create(
+            "replaced after its end",
+            &json!({"rotateBeforePercent": 100}),
+            Some("rotateBeforePercent"),
+        ),
         rows.create("no grace that is a time", &json!({"grace": "soon"}), Some("grace")),
         rows.named("longest name", "b".repeat(63), None),
         rows.named("name too long", "b".repeat(64), Some("ValkeyCertificateBinding can have 63 characters")),

@@ -1,19 +1,21 @@
 //! What the API server itself accepts and refuses, and that the shipped examples are among the former.
 
 use api::cases::{self, Case};
-use api::{ValkeyCluster, ValkeyNode};
+use api::{ValkeyCA, ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, ValkeyNode};
 use e2e::{World, world};
 use kube::api::{ApiResource, DeleteParams, PostParams};
 use serde_json::Value;
 
 /// Send the spec as a user would have written it: not through our own types.
 async fn verdict(world: &World, case: &Case) -> Result<(), String> {
-    let resource = match case.kind {
-        "ValkeyNode" => ApiResource::erase::<ValkeyNode>(&()),
-        _ => ApiResource::erase::<ValkeyCluster>(&()),
+    let namespaced = |resource| kube::Api::namespaced_with(world.client.clone(), &world.namespace, &resource);
+    let api: kube::Api<kube::core::DynamicObject> = match case.kind {
+        "ValkeyNode" => namespaced(ApiResource::erase::<ValkeyNode>(&())),
+        "ValkeyCertificateBundle" => namespaced(ApiResource::erase::<ValkeyCertificateBundle>(&())),
+        "ValkeyCertificateBinding" => namespaced(ApiResource::erase::<ValkeyCertificateBinding>(&())),
+        "ValkeyCA" => kube::Api::all_with(world.client.clone(), &ApiResource::erase::<ValkeyCA>(&())),
+        _ => namespaced(ApiResource::erase::<ValkeyCluster>(&())),
     };
-    let api: kube::Api<kube::core::DynamicObject> =
-        kube::Api::namespaced_with(world.client.clone(), &world.namespace, &resource);
     let parse = |value: Value| serde_json::from_value(value).expect("should be an object");
     let rehearsal = PostParams { dry_run: true, ..PostParams::default() };
     let result = match &case.before {

@@ -13,13 +13,14 @@ use kube::runtime::events::Recorder;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Client, ResourceExt as _};
 
+use super::build::Identity;
 use super::half_moved::HalfMoved;
 use super::patience::Patience;
 use super::promotions::Promotions;
-use super::references::References;
 use super::users::{Canonical, Remembered};
 use super::zones::Zones;
 use crate::hooks::AfterCommand;
+use crate::references::{Known, References};
 use crate::settings::Settings;
 use crate::watch::{Caller, Queue};
 
@@ -61,7 +62,7 @@ pub(crate) struct Context {
     pub(super) queue: Queue<Guarded>,
     pub(super) settings: Settings,
     pub(super) zones: Zones,
-    pub(super) references: References,
+    references: Arc<References>,
     pub(super) canonical: Canonical,
     pub(super) passwords: Remembered,
     pub(super) promotions: Promotions,
@@ -77,7 +78,7 @@ impl Context {
         caches: Caches,
         recorder: Recorder,
         metrics: Metrics,
-        (queue, call): (Queue<Guarded>, Caller<Guarded>),
+        (queue, call, references): (Queue<Guarded>, Caller<Guarded>, Arc<References>),
         settings: Settings,
         after_command: AfterCommand,
     ) -> Arc<Self> {
@@ -90,7 +91,7 @@ impl Context {
             queue,
             settings,
             zones: Zones::default(),
-            references: References::default(),
+            references,
             canonical: Canonical::default(),
             passwords: Remembered::default(),
             promotions: Promotions::default(),
@@ -99,6 +100,12 @@ impl Context {
             call,
             after_command,
         })
+    }
+
+    /// What is known of a Secret that the spec of a cluster names. From now on the cluster is called when it changes.
+    pub(super) async fn secret(&self, cluster: &Identity, name: &str) -> Known {
+        let referrer = self.call.referrer(&cluster.namespace, &cluster.name);
+        self.references.read(&self.client, (&cluster.namespace, name), referrer).await
     }
 
     /// Forget what was remembered of clusters that are gone: a uid never comes back.

@@ -22,7 +22,6 @@ mod paths;
 mod patience;
 mod plan;
 mod promotions;
-mod references;
 mod server;
 mod slot_move;
 mod status;

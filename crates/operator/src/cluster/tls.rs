@@ -8,16 +8,14 @@ use valkey::Tls;
 use valkey::client::certificate::check_certificate;
 
 use super::context::Context;
-use super::references::Known;
 use super::validate::Desired;
+use crate::references::Known;
 
 /// How to speak TLS with the servers, if they do; the name in their certificate becomes a part of what is desired. The
 /// error says what is wrong with the Secret: with a bad one, servers would not start, or not find each other.
 pub(super) async fn gather(desired: &mut Desired, context: &Context) -> Result<Option<Tls>, String> {
     let Some(name) = desired.tls_secret.clone() else { return Ok(None) };
-    let identity = &desired.identity;
-    let who = (identity.namespace.as_str(), identity.name.as_str());
-    let secret = match context.references.read(&context.client, &context.call, who, &name).await {
+    let secret = match context.secret(&desired.identity, &name).await {
         Known::There(secret) => secret,
         Known::Missing => return Err(format!("Secret {name} of networking.tls does not exist")),
         Known::NotYet => return Err(format!("Secret {name} of networking.tls cannot be read")),

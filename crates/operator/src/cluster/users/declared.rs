@@ -11,10 +11,10 @@ use valkey::acl::{Declaration, User, flaw_of_password};
 
 use super::super::context::Context;
 use super::super::observe::{Observed, ObservedNode};
-use super::super::references::Known;
 use super::super::server::Keys;
 use super::super::validate::Desired;
 use super::Problem;
+use crate::references::Known;
 
 /// How servers list users, by what was asked: the same question is asked once.
 #[derive(Default)]
@@ -89,8 +89,7 @@ async fn passwords(
     let reference = user.password_secret.clone().unwrap_or_default();
     let name = reference.name.unwrap_or_else(|| names::users_secret(&identity.name));
     let keys = if reference.keys.is_empty() { vec![user.name.clone()] } else { reference.keys };
-    let who = (identity.namespace.as_str(), identity.name.as_str());
-    let secret = match context.references.read(&context.client, &context.call, who, &name).await {
+    let secret = match context.secret(identity, &name).await {
         Known::There(secret) => secret,
         Known::Missing => return Err(missing(format!("Secret {name} of user {} does not exist", user.name))),
         Known::NotYet => return Err(missing(format!("Secret {name} of user {} cannot be read", user.name))),

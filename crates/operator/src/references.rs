@@ -1,6 +1,7 @@
-//! Secrets of users, watched one by one because a spec refers to them. Nothing else in their namespaces is read.
+//! Secrets that a spec refers to, watched one by one: nothing else in their namespaces is read. Each remembers who refers to
+//! it, so that a change reaches everybody whom it concerns.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,6 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::context::Guarded;
-use crate::watch::Caller;
-
 /// A watch that nobody asked for during this time ends.
 const KEEP_FOR: Duration = Duration::from_mins(5);
 /// How long the first answer of a new watch may take.
@@ -22,7 +20,7 @@ const FIRST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is known of a Secret.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Known {
+pub(crate) enum Known {
     /// Its watch has not answered yet.
     #[default]
     NotYet,
@@ -30,13 +28,24 @@ pub(super) enum Known {
     There(Arc<Secret>),
 }
 
+/// An object: its kind, its namespace (none for one outside of namespaces) and its name.
+pub(crate) type Who = (&'static str, String, String);
+
+/// Somebody who wants to hear of a Secret.
+pub(crate) struct Referrer {
+    pub(crate) who: Who,
+    pub(crate) call: Arc<dyn Fn() + Send + Sync>,
+}
+
+type Referrers = Arc<Mutex<BTreeMap<Who, Arc<dyn Fn() + Send + Sync>>>>;
+
 /// The watches, by namespace and name.
 #[derive(Default)]
-pub(super) struct References(Mutex<HashMap<(String, String), Reference>>);
+pub(crate) struct References(Mutex<HashMap<(String, String), Reference>>);
 
 struct Reference {
     known: watch::Receiver<Known>,
-    interested: Arc<Mutex<BTreeSet<String>>>,
+    referrers: Referrers,
     used: Instant,
     task: JoinHandle<()>,
 }
@@ -48,15 +57,14 @@ impl Drop for Reference {
 }
 
 impl References {
-    /// What is known of a Secret. From now on the cluster is called when it changes.
-    pub(super) async fn read(
+    /// What is known of a Secret. From now on the referrer is called when it changes.
+    pub(crate) async fn read(
         &self,
         client: &Client,
-        call: &Caller<Guarded>,
-        (namespace, cluster): (&str, &str),
-        name: &str,
+        (namespace, name): (&str, &str),
+        referrer: Referrer,
     ) -> Known {
-        let mut known = self.subscribe(client, call, (namespace, cluster), name);
+        let mut known = self.subscribe(client, (namespace, name), referrer);
         let answered = known.wait_for(|known| !matches!(known, Known::NotYet));
         match tokio::time::timeout(FIRST_ANSWER_WITHIN, answered).await {
             Ok(Ok(known)) => known.clone(),
@@ -67,29 +75,29 @@ impl References {
     fn subscribe(
         &self,
         client: &Client,
-        call: &Caller<Guarded>,
-        (namespace, cluster): (&str, &str),
-        name: &str,
+        (namespace, name): (&str, &str),
+        referrer: Referrer,
     ) -> watch::Receiver<Known> {
         let mut references = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         references.retain(|_, reference| reference.used.elapsed() < KEEP_FOR);
         let key = (namespace.to_owned(), name.to_owned());
         let reference = references.entry(key).or_insert_with(|| {
             let (tell, known) = watch::channel(Known::NotYet);
-            let interested: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+            let referrers = Referrers::default();
             let follow = follow(client.clone(), namespace.to_owned(), name.to_owned(), {
-                let (interested, call, namespace) = (interested.clone(), call.clone(), namespace.to_owned());
+                let referrers = referrers.clone();
                 move |news| {
                     let _ = tell.send(news);
-                    for cluster in interested.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                        call.call(&namespace, cluster);
+                    for call in referrers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+                        call();
                     }
                 }
             });
-            Reference { known, interested, used: Instant::now(), task: tokio::spawn(follow) }
+            Reference { known, referrers, used: Instant::now(), task: tokio::spawn(follow) }
         });
         reference.used = Instant::now();
-        reference.interested.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster.to_owned());
+        let mut referrers = reference.referrers.lock().unwrap_or_else(PoisonError::into_inner);
+        referrers.insert(referrer.who, referrer.call);
         reference.known.clone()
     }
 }

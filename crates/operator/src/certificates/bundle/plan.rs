@@ -1,0 +1,88 @@
+//! What becomes of a bundle's authority.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::certificates::RotationPolicy;
+use jiff::{SignedDuration, Timestamp};
+use pki::lifetime::due;
+use pki::rotation::{self, Next, Proof, Published};
+
+use super::stored::Stored;
+
+/// What is done in a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Rest,
+    /// There is no authority: make it.
+    Begin,
+    /// Make another one, which takes over step by step.
+    Renew,
+    /// The next step.
+    Publish(Published),
+    /// These have not shown yet that they have the last one.
+    WaitFor(BTreeSet<String>),
+    /// An authority is wanted, and there is no root that could sign it.
+    WaitForRoot,
+}
+
+/// What is asked for besides what is stored.
+pub(super) struct Asked<'a> {
+    pub(super) policy: &'a RotationPolicy,
+    pub(super) order: Option<&'a str>,
+    /// Thumbprint of the root, if there is one that can sign.
+    pub(super) root: Option<&'a str>,
+}
+
+/// What comes next. Only one authority is on its way at a time: what is asked for meanwhile comes after it.
+pub(super) fn plan(
+    asked: &Asked<'_>,
+    stored: Option<&Stored>,
+    parties: &BTreeMap<String, Proof>,
+    now: Timestamp,
+) -> Deed {
+    let Some(stored) = stored else {
+        return if asked.root.is_some() { Deed::Begin } else { Deed::WaitForRoot };
+    };
+    let published = stored.published();
+    match rotation::next(&published, &stored.wanted(), parties) {
+        Next::Publish(published) => Deed::Publish(published),
+        Next::WaitFor(parties) if stored.next.is_some() || published.trusted.len() > 1 => {
+            Deed::WaitFor(parties)
+        }
+        // A party that is only late with something old holds up no new beginning: nothing new is used before it has it.
+        Next::Rest | Next::WaitFor(_) => match (is_due(asked, stored, now), asked.root) {
+            (Some(_), Some(_)) => Deed::Renew,
+            (Some(Cause::Asked), None) => Deed::WaitForRoot,
+            _ => Deed::Rest,
+        },
+    }
+}
+
+/// Why another authority is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// Its time has come, or somebody asks for it.
+    Asked,
+    /// The root is another one.
+    Root,
+}
+
+fn is_due(asked: &Asked<'_>, stored: &Stored, now: Timestamp) -> Option<Cause> {
+    let is_ordered = asked.order.is_some() && asked.order != stored.rotated_for.as_deref();
+    if is_ordered || (asked.policy.auto_rotate && now >= renewal(asked.policy, stored)) {
+        return Some(Cause::Asked);
+    }
+    let is_other = asked.root.is_some_and(|root| root != stored.issuer.root);
+    (asked.policy.auto_rotate && is_other).then_some(Cause::Root)
+}
+
+/// The moment at which an authority is to be replaced.
+pub(super) fn renewal(policy: &RotationPolicy, stored: &Stored) -> Timestamp {
+    let certificate = stored.issuer.authority.certificate();
+    let by_percent = due(certificate.begins, certificate.ends, policy.rotate_before_percent);
+    let by_days = policy.renew_before_days.map(|days| {
+        let days = SignedDuration::from_hours(24 * i64::from(days));
+        certificate.ends.saturating_sub(days).unwrap_or(certificate.begins).max(certificate.begins)
+    });
+    by_days.map_or(by_percent, |by_days| by_days.min(by_percent))
+}

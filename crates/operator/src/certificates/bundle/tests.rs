@@ -1,0 +1,306 @@
+//! What becomes of a bundle's authority. Whoever holds something of it goes on talking, whatever is late.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::certificates::ValkeyCertificateBundleSpec;
+use jiff::{SignedDuration, Timestamp};
+use pki::rotation::Proof;
+use pki::{Authority, Expected, Leaf, Purpose, judge};
+use pretty_assertions::assert_eq;
+use proptest::prelude::*;
+use secrecy::SecretString;
+use serde_json::json;
+
+use super::super::root::Root;
+use super::act::advance;
+use super::observe::Observed;
+use super::plan::{Asked, Deed, plan};
+use super::status::status;
+use super::*;
+
+fn noon() -> Timestamp {
+    "2026-11-17T12:00:00Z".parse().expect("should be a time")
+}
+
+fn days(days: i64) -> SignedDuration {
+    SignedDuration::from_hours(24 * days)
+}
+
+fn root(name: &str) -> Root {
+    let authority = Authority::root(name, noon(), days(1000)).expect("should be made");
+    let trusted = authority.anchor().to_owned();
+    Root { authority, trusted }
+}
+
+fn bundle(spec: &serde_json::Value) -> ValkeyCertificateBundle {
+    let mut all = json!({"clusterRef": {"name": "cache"}});
+    all.as_object_mut().expect("should be one").extend(spec.as_object().expect("should be one").clone());
+    let spec: ValkeyCertificateBundleSpec = serde_json::from_value(all).expect("should be a spec");
+    let mut bundle = ValkeyCertificateBundle::new("cache-mtls", spec);
+    bundle.metadata.namespace = Some("team".to_owned());
+    bundle.metadata.uid = Some("uid".to_owned());
+    bundle
+}
+
+fn place() -> Place {
+    Place::of(&bundle(&json!({})), "cache").expect("should have a name")
+}
+
+/// A bundle with its Secrets: every pass reads what the one before wrote.
+struct World {
+    bundle: ValkeyCertificateBundle,
+    observed: Observed,
+    order: Option<String>,
+    now: Timestamp,
+}
+
+impl World {
+    fn new(spec: &serde_json::Value) -> Self {
+        let observed = Observed { root: Ok(root("root")), key: None, public: None, parties: BTreeMap::new() };
+        Self { bundle: bundle(spec), observed, order: None, now: noon() }
+    }
+
+    fn stored(&self) -> Option<Stored> {
+        self.observed.key.as_deref().map(|secret| Stored::read(secret).expect("should be read"))
+    }
+
+    fn deed(&self) -> Deed {
+        let thumbprint =
+            self.observed.root.as_ref().ok().map(|root| root.authority.certificate().thumbprint.clone());
+        let asked = Asked {
+            policy: &self.bundle.spec.rotation_policy,
+            order: self.order.as_deref(),
+            root: thumbprint.as_deref(),
+        };
+        plan(&asked, self.stored().as_ref(), &self.observed.parties, self.now)
+    }
+
+    /// One pass; whether something was written.
+    fn pass(&mut self) -> bool {
+        let deed = self.deed();
+        let is_step = matches!(deed, Deed::Begin | Deed::Renew | Deed::Publish(_));
+        let next = advance(deed, self.stored(), &self.bundle, &self.observed, self.order.clone(), self.now)
+            .expect("should be signed");
+        if let (true, Some(next)) = (is_step, next) {
+            self.observed.key = Some(Arc::new(next.secret(place().owned("key"))));
+            self.observed.public = Some(Arc::new(next.public(place().owned("public"), "")));
+        }
+        is_step
+    }
+
+    fn settle(&mut self) -> usize {
+        (0..20).take_while(|_| self.pass()).count()
+    }
+
+    fn trusted(&self) -> Vec<String> {
+        self.stored().map(|stored| stored.published().trusted).unwrap_or_default()
+    }
+
+    fn status(&self) -> ValkeyCertificateBundleStatus {
+        let (stored, nobody) = (self.stored().expect("should be one"), BTreeSet::new());
+        let found = Found::Signs { stored: &stored, waits_for: &nobody, hint: None };
+        status(&found, &ValkeyCertificateBundleStatus::default(), Some(1), self.now)
+    }
+}
+
+#[test]
+fn an_authority_is_made_once_below_its_root_and_rests() {
+    let mut world = World::new(&json!({}));
+    assert_eq!((world.settle(), world.deed()), (1, Deed::Rest));
+    let status = world.status();
+    assert_eq!(status.phase, Some(BundlePhase::Issued));
+    assert_eq!(
+        (status.chain, status.published, status.trusted.len()),
+        (vec!["cache mtls".to_owned()], Some(1), 1)
+    );
+    let root = world.observed.root.as_ref().ok().map(|root| root.authority.certificate().thumbprint.clone());
+    assert_eq!(status.ca_thumbprint, root);
+    world.observed.root = Err("it is gone".to_owned());
+    assert_eq!(world.deed(), Deed::Rest, "nobody needs the root while the authority lasts");
+}
+
+#[test]
+fn without_a_root_nothing_begins() {
+    let mut world = World::new(&json!({}));
+    world.observed.root = Err("ValkeyCA root does not exist".to_owned());
+    assert_eq!((world.deed(), world.settle()), (Deed::WaitForRoot, 0));
+}
+
+#[test]
+fn time_an_order_and_another_root_replace_an_authority_in_three_steps() {
+    type Change = fn(&mut World);
+    let cases: [(&str, serde_json::Value, Change, usize); 7] = [
+        ("time", json!({}), |world| world.now = noon() + days(250), 3),
+        ("not yet", json!({}), |world| world.now = noon() + days(230), 0),
+        (
+            "days before the end",
+            json!({"rotationPolicy": {"renewBeforeDays": 200}}),
+            |world| world.now = noon() + days(170),
+            3,
+        ),
+        ("an order", json!({}), |world| world.order = Some("now".to_owned()), 3),
+        (
+            "an order, although it is not to rotate",
+            json!({"rotationPolicy": {"autoRotate": false}}),
+            |world| world.order = Some("now".to_owned()),
+            3,
+        ),
+        ("another root", json!({}), |world| world.observed.root = Ok(root("new")), 3),
+        (
+            "another root, and it is not to rotate",
+            json!({"rotationPolicy": {"autoRotate": false}}),
+            |world| world.observed.root = Ok(root("new")),
+            0,
+        ),
+    ];
+    for (name, spec, change, steps) in cases {
+        let mut world = World::new(&spec);
+        world.settle();
+        let before = world.trusted();
+        change(&mut world);
+        assert_eq!(world.settle(), steps, "{name}");
+        let after = world.trusted();
+        assert_eq!((after.len(), after != before), (1, steps > 0), "{name}");
+        assert_eq!(world.settle(), 0, "{name}: once is enough");
+        assert_eq!(world.status().phase, Some(BundlePhase::Issued), "{name}");
+    }
+}
+
+/// Whoever takes over in the middle, with nothing but the Secret, goes on where it was; those who are late are waited for.
+#[test]
+fn nobody_goes_on_before_everybody_has_shown_the_last_step() {
+    let mut world = World::new(&json!({}));
+    world.settle();
+    world.order = Some("now".to_owned());
+    let party = |trusts, shows| BTreeMap::from([("cache-0-0/sidecar".to_owned(), Proof { trusts, shows })]);
+    world.observed.parties = party(1, 1);
+    assert!(world.pass(), "the new one is trusted from now on");
+    let waits = Deed::WaitFor(BTreeSet::from(["cache-0-0/sidecar".to_owned()]));
+    assert_eq!((world.deed(), world.trusted().len()), (waits.clone(), 2));
+    let shown = world.status().message.unwrap_or_default();
+    assert!(shown.starts_with("step 1 of 3"), "{shown}");
+    world.observed.parties = party(2, 1);
+    assert!(world.pass(), "it trusts both, so the new one may sign");
+    assert_eq!(world.deed(), waits);
+    let shown = world.status().message.unwrap_or_default();
+    assert!(shown.starts_with("step 2 of 3"), "{shown}");
+    world.observed.parties = party(3, 3);
+    assert!(world.pass());
+    assert_eq!(world.trusted().len(), 1);
+    world.observed.parties = party(4, 3);
+    assert_eq!(world.deed(), Deed::Rest);
+}
+
+/// The key is lost, and nobody who was trusted is forgotten.
+#[test]
+fn an_authority_whose_key_is_lost_begins_anew_beside_the_one_before() {
+    let mut world = World::new(&json!({}));
+    world.settle();
+    let before = world.trusted();
+    world.observed.key = None;
+    assert_eq!(world.deed(), Deed::Begin);
+    world.pass();
+    let after = world.trusted();
+    assert_eq!((after.len(), &after[0]), (2, &before[0]));
+    let stored = world.stored().expect("should be one");
+    assert_eq!((stored.generation(), stored.issuing_since()), (2, 2));
+    world.settle();
+    assert_eq!(world.trusted(), [after[1].clone()]);
+}
+
+#[test]
+fn a_secret_that_lacks_something_is_no_authority() {
+    let mut world = World::new(&json!({}));
+    world.settle();
+    let whole = world.observed.key.clone().expect("should be one");
+    for key in ["tls.crt", "tls.key", "anchor.crt", "ca.crt", "published.json"] {
+        let mut secret = (*whole).clone();
+        secret.data.as_mut().expect("should be there").remove(key);
+        let why = Stored::read(&secret).err().unwrap_or_default();
+        assert_eq!(why, format!("it lacks {key}"));
+    }
+}
+
+/// Somebody who holds a certificate.
+struct Party {
+    chain: String,
+    key: SecretString,
+    trusted: String,
+    proof: Proof,
+}
+
+impl Party {
+    fn look(before: Option<Self>, stored: &Stored, now: Timestamp) -> Self {
+        let (trusted, trusts) = (stored.trusted(), stored.generation());
+        if let Some(before) = before.filter(|before| before.proof.shows >= stored.issuing_since()) {
+            return Self { trusted, proof: Proof { trusts, ..before.proof }, ..before };
+        }
+        let leaf = Leaf {
+            name: "party".to_owned(),
+            hosts: Vec::new(),
+            addresses: Vec::new(),
+            identity: None,
+            purposes: vec![Purpose::Server, Purpose::Client],
+            from: now,
+            validity: days(30),
+        };
+        let (chain, key) = stored.issuer.authority.issue(&leaf).expect("should be signed");
+        Self { chain, key: key.pem(), trusted, proof: Proof { trusts, shows: trusts } }
+    }
+
+    fn believes(&self, other: &Self, now: Timestamp) -> bool {
+        let expected = Expected { purposes: vec![Purpose::Client], hosts: Vec::new() };
+        judge(&other.chain, &other.key, &self.trusted, &expected, now).is_ok()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Pass,
+    Look(usize),
+    Order,
+    Root,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => Just(Event::Pass),
+        6 => (0..3_usize).prop_map(Event::Look),
+        1 => Just(Event::Order),
+        1 => Just(Event::Root),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Passes, parties that look whenever they do, orders and other roots, in any order: everybody always believes everybody.
+    #[test]
+    fn everybody_goes_on_talking_whatever_is_late(events in proptest::collection::vec(event(), 1..40)) {
+        let mut world = World::new(&json!({}));
+        world.settle();
+        let stored = world.stored().expect("should be one");
+        let mut parties: Vec<Party> = (0..3).map(|_| Party::look(None, &stored, world.now)).collect();
+        for (number, event) in events.into_iter().enumerate() {
+            match event {
+                Event::Pass => {
+                    world.observed.parties =
+                        parties.iter().enumerate().map(|(index, party)| (index.to_string(), party.proof)).collect();
+                    world.pass();
+                }
+                Event::Look(index) => {
+                    let stored = world.stored().expect("should be one");
+                    let before = parties.remove(index);
+                    parties.insert(index, Party::look(Some(before), &stored, world.now));
+                }
+                Event::Order => world.order = Some(number.to_string()),
+                Event::Root => world.observed.root = Ok(root("another")),
+            }
+            for one in &parties {
+                for other in &parties {
+                    prop_assert!(one.believes(other, world.now), "after event {number}");
+                }
+            }
+        }
+    }
+}
