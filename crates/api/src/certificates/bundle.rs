@@ -97,7 +97,7 @@ impl Default for RotationPolicy {
     .message("clusterRef and purpose cannot be changed: what was signed is for that cluster and that purpose; create another bundle"))]
 #[x_kube(validation = Rule::new("has(self.certSecretRef) == has(oldSelf.certSecretRef) && (!has(self.certSecretRef) || self.certSecretRef == oldSelf.certSecretRef) && has(self.keySecretRef) == has(oldSelf.keySecretRef) && (!has(self.keySecretRef) || self.keySecretRef == oldSelf.keySecretRef)")
     .message("certSecretRef and keySecretRef cannot be changed: the authority would be left behind; create another bundle"))]
-#[x_kube(validation = Rule::new("!has(self.certSecretRef) || !has(self.keySecretRef) || self.certSecretRef != self.keySecretRef")
+#[x_kube(validation = Rule::new("!has(self.certSecretRef) || !has(self.keySecretRef) || self.certSecretRef.name != self.keySecretRef.name")
     .message("certSecretRef and keySecretRef cannot be the same Secret: the first is for everybody who verifies, the second for nobody but the operator"))]
 pub struct ValkeyCertificateBundleSpec {
     /// The cluster it signs for, in the same namespace.
