@@ -7,9 +7,9 @@ use jiff::SignedDuration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-const PATTERN: &str = "^[1-9][0-9]{0,4}(m|h|d|mo|y)$";
+const PATTERN: &str = "^[1-9][0-9]{0,4}(s|m|h|d|mo|y)$";
 
-/// A number and a unit: `30m`, `6h`, `90d`, `3mo` (of 30 days), `1y` (of 365 days).
+/// A number and a unit: `30s`, `30m`, `6h`, `90d`, `3mo` (of 30 days), `1y` (of 365 days).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Validity(String);
@@ -31,6 +31,7 @@ impl Validity {
         let (number, unit) = self.0.split_at(digits);
         let hours_of_a_day = 24;
         let hours = match unit {
+            "s" => return Some(SignedDuration::from_secs(number.parse().ok()?)),
             "m" => return Some(SignedDuration::from_mins(number.parse().ok()?)),
             "h" => 1,
             "d" => hours_of_a_day,
@@ -76,6 +77,7 @@ mod tests {
     #[test]
     fn units_are_read_and_nonsense_is_not() {
         let read = |text: &str| Validity(text.to_owned()).duration().map(|read| read.as_secs());
+        assert_eq!(read("30s"), Some(30));
         assert_eq!(read("30m"), Some(1_800));
         assert_eq!(read("6h"), Some(21_600));
         assert_eq!(read("90d"), Some(7_776_000));

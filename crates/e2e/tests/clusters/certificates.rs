@@ -185,20 +185,76 @@ async fn an_authority_is_replaced_step_by_step_and_everybody_is_believed_meanwhi
     .await;
 }
 
+/// A root for one test: it belongs to no namespace.
+async fn root(world: &World, spec: Value) -> Api<ValkeyCA> {
+    let roots = Api::<ValkeyCA>::all(world.client.clone());
+    let body = json!({
+        "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCA",
+        "metadata": {"name": world.namespace}, "spec": spec,
+    });
+    let body: ValkeyCA = serde_json::from_value(body).expect("should be one");
+    roots.create(&PostParams::default(), &body).await.expect("should be created");
+    roots
+}
+
+async fn root_status(world: &World, roots: &Api<ValkeyCA>) -> ValkeyCAStatus {
+    roots.get(&world.namespace).await.expect("should be there").status.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_root_is_known_before_it_signs_and_the_one_before_until_everything_below_follows() {
+    world::run("certificates-root", async |world| {
+        let name = world.namespace.clone();
+        let roots = root(world, json!({"overlap": "3s", "validForDays": 30})).await;
+        bundle(world, "cache-tls", &name).await;
+        binding(world, "cache-0-0", "cache-tls", &["server"]).await;
+        wait_binding(world, "cache-0-0", BindingPhase::Applied).await;
+        let before = root_status(world, &roots).await;
+        assert_eq!((before.phase, before.trusted.len()), (Some(CaPhase::Ready), 1));
+        let order = Patch::Merge(json!({"metadata": {"annotations": {"valkey.io/rotate": "today"}}}));
+        roots.patch(&name, &PatchParams::default(), &order).await.expect("should be patched");
+        let mut seen = vec![(1, true)];
+        let after = wait::until("the root is replaced", PATIENCE, async || {
+            // Whoever trusts the roots believes the server at every moment.
+            let server = secret(world, "cache-0-0-server").await;
+            believed(&server, &secret(world, "internal-cache-tls-ca").await["ca.crt"], &[Purpose::Server]);
+            let status = root_status(world, &roots).await;
+            let now = (status.trusted.len(), status.thumbprint == before.thumbprint);
+            if seen.last() != Some(&now) {
+                seen.push(now);
+            }
+            let done = status.phase == Some(CaPhase::Ready) && status.rotated_for.as_deref() == Some("today");
+            if done { Ok(status) } else { Err((status.phase, status.message)) }
+        })
+        .await;
+        assert_eq!(seen, [(1, true), (2, true), (2, false), (1, false)], "known, then used, then alone");
+        assert_eq!(bundle_status(world, "cache-tls").await.ca_thumbprint, after.thumbprint);
+
+        // A root outlives the object that asked for it, as data does.
+        roots.delete(&name, &DeleteParams::default()).await.expect("should be deleted");
+        let again = root(world, json!({"overlap": "3s", "validForDays": 30})).await;
+        wait::until("the root is found again", PATIENCE, async || {
+            let status = root_status(world, &again).await;
+            if status.thumbprint == after.thumbprint { Ok(()) } else { Err(status.message) }
+        })
+        .await;
+        again.delete(&name, &DeleteParams::default()).await.expect("should be deleted");
+        let secrets = Api::<Secret>::namespaced(world.client.clone(), NAMESPACE);
+        secrets.delete(&name, &DeleteParams::default()).await.expect("should be deleted");
+    })
+    .await;
+}
+
 /// As Vault or cert-manager would deliver it: somebody puts it into a Secret, and another one later.
 #[tokio::test]
 async fn a_given_root_is_waited_for_tried_and_followed() {
     world::run("certificates-given", async |world| {
         let name = world.namespace.clone();
-        let roots = Api::<ValkeyCA>::all(world.client.clone());
         let secrets = Api::<Secret>::namespaced(world.client.clone(), NAMESPACE);
-        let spec = json!({"source": "External", "caCertSecretRef": {"name": name}});
-        let body = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCA", "metadata": {"name": name}, "spec": spec});
-        let body: ValkeyCA = serde_json::from_value(body).expect("should be one");
-        roots.create(&PostParams::default(), &body).await.expect("should be created");
+        let roots = root(world, json!({"source": "External", "caCertSecretRef": {"name": name}})).await;
         let told = async |phase: CaPhase, words: &str| -> ValkeyCAStatus {
             wait::until(&format!("the root is {phase:?}: {words}"), PATIENCE, async || {
-                let status = roots.get(&name).await.expect("should be there").status.unwrap_or_default();
+                let status = root_status(world, &roots).await;
                 let message = status.message.clone().unwrap_or_default();
                 let is_so = status.phase == Some(phase) && message.contains(words);
                 if is_so { Ok(status) } else { Err((status.phase, message)) }
@@ -216,7 +272,8 @@ async fn a_given_root_is_waited_for_tried_and_followed() {
         };
         let put = async |certificate: &str, key: &Authority| {
             let data = json!({"tls.crt": certificate, "tls.key": key.key().pem().expose_secret()});
-            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+            let secret =
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
             let somebody = PatchParams::apply("vault").force();
             secrets.patch(&name, &somebody, &Patch::Apply(secret)).await.expect("should be put there");
         };

@@ -13,6 +13,7 @@ mod events;
 mod pem;
 mod place;
 mod root;
+mod store;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::controller::Action;
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::Store;
-use kube::{Client, Resource as _, ResourceExt as _};
+use kube::{Resource as _, ResourceExt as _};
 use tokio_util::sync::CancellationToken;
 
 use control::Desk;
@@ -221,9 +222,4 @@ fn wake(moments: impl IntoIterator<Item = Timestamp>, now: Timestamp) -> Action 
 /// Value of the annotation by which a user asks for a rotation now.
 fn order<K: kube::Resource>(object: &K) -> Option<String> {
     object.annotations().get(keys::ROTATE).cloned().filter(|order| !order.is_empty())
-}
-
-/// The client's own way to write in a namespace.
-fn writer<'a>(client: &'a Client, namespace: &'a str) -> crate::objects::Writer<'a> {
-    crate::objects::Writer { client, namespace, manager: keys::CERTIFICATES_FIELD_MANAGER }
 }

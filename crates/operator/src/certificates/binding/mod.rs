@@ -8,13 +8,10 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use api::ValkeyCertificateBinding;
 use api::certificates::{BoundCertificate, BundlePurpose, ValkeyCertificateBindingStatus};
 use api::condition::CertificateReason;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
@@ -24,8 +21,9 @@ use snafu::ResultExt as _;
 use super::bundle::{self, Stored};
 use super::control::{Controls, Desk};
 use super::place::Place;
-use super::{Caches, events, order, soon, wake, writer};
-use crate::objects::{Kind, Stopped, Wanted, collision, controlled_by, difference};
+use super::store::store;
+use super::{Caches, events, order, soon, wake};
+use crate::objects::{Kind, Stopped, collision, controlled_by};
 use crate::pass::{ActSnafu, Error};
 use held::{Held, Numbers};
 use leaf::Whose;
@@ -75,6 +73,10 @@ impl Controls for Bindings {
                 }
                 Err(Stop::Trouble(trouble)) => {
                     outcome.trouble.get_or_insert(trouble);
+                }
+                // What was looked at is not what there is: whatever was found out is not so.
+                Err(Stop::Failed(error)) if error.is_conflict() => {
+                    return Err(error).context(ActSnafu { kind: KIND, object: place.name });
                 }
                 Err(Stop::Failed(error)) => {
                     outcome.trouble.get_or_insert_with(|| refused(&error));
@@ -167,7 +169,13 @@ impl Bindings {
                 })?
             }
         };
-        self.store(place, wanted, &held, live).await?;
+        let secret = held.secret(place.owned(&wanted.secret_name));
+        let is_ours = |meta: &_| controlled_by(meta, Some(&place.uid));
+        let stored = store(&self.desk.client, &place.namespace, &secret, live.as_deref(), is_ours).await;
+        stored.map_err(|stopped| match stopped {
+            Stopped::Taken(collision) => Stop::Trouble(taken_by(&collision)),
+            Stopped::Failed(error) => Stop::Failed(error),
+        })?;
         Ok(Bound { wanted, purpose: issuer.purpose, held })
     }
 
@@ -184,24 +192,6 @@ impl Bindings {
         let stored = Stored::read(&secret)
             .map_err(|why| format!("ValkeyCertificateBundle {name} cannot sign: {why}"))?;
         Ok(Issuer { stored, purpose: bundle.spec.purpose })
-    }
-
-    async fn store(
-        &self,
-        place: &Place,
-        wanted: &BoundCertificate,
-        held: &Held,
-        live: Option<Arc<Secret>>,
-    ) -> Result<(), Stop> {
-        let secret = Wanted::new(Kind::Secret, &held.secret(place.owned(&wanted.secret_name)));
-        let pending: Vec<_> = difference(secret, live.as_deref()).into_iter().collect();
-        let is_ours = |_: Kind, meta: &_| controlled_by(meta, Some(&place.uid));
-        let written =
-            writer(&self.desk.client, &place.namespace).perform_all(&pending, is_ours, &mut Vec::new()).await;
-        written.map_err(|stopped| match stopped {
-            Stopped::Taken(collision) => Stop::Trouble(taken_by(&collision)),
-            Stopped::Failed(error) => Stop::Failed(error),
-        })
     }
 
     async fn report(

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::ValkeyCertificateBundle;
 use api::condition::CertificateReason;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Secret;
 use pki::AuthorityError;
 use pki::rotation::{self, Next};
 
+use super::super::order;
 use super::super::pem::{TRUSTED, text};
 use super::super::place::Place;
 use super::super::root::Root;
-use super::super::{order, writer};
+use super::super::store::store;
 use super::observe::Observed;
 use super::plan::{self, Asked, Deed};
 use super::stored::{Below, Earlier, Stored};
 use super::{Bundles, key_secret, public_secret};
-use crate::objects::{Collision, Kind, Stopped, Wanted, collision, controlled_by, difference};
+use crate::objects::{Collision, Kind, Stopped, collision, controlled_by};
 
 /// What a pass came to.
 pub(super) enum Outcome {
@@ -76,39 +76,25 @@ impl Bundles {
             }
             Err(error) => return Outcome::Wrong(CertificateReason::Unusable, kit::telemetry::chain(&error)),
         };
-        if is_step && let Err(error) = self.store(place, &key_name, &next, observed.key.as_deref()).await {
-            return Outcome::Failed(error);
+        let is_ours = |meta: &_| controlled_by(meta, Some(&place.uid));
+        if is_step {
+            let secret = next.secret(place.owned(&key_name));
+            let live = observed.key.as_deref();
+            match store(&self.desk.client, &place.namespace, &secret, live, is_ours).await {
+                Ok(()) => {}
+                Err(Stopped::Taken(collision)) => return taken_by(&collision),
+                Err(Stopped::Failed(error)) => return Outcome::Failed(error),
+            }
         }
         let earlier_roots = observed.public.as_deref().and_then(|secret| text(secret, TRUSTED));
         let roots = observed.root.as_ref().ok().map(|root| root.trusted.clone()).or(earlier_roots);
         let public = next.public(place.owned(&public_name), &roots.unwrap_or_default());
-        let write = difference(Wanted::new(Kind::Secret, &public), observed.public.as_deref());
-        let is_ours = |_: Kind, meta: &_| controlled_by(meta, Some(&place.uid));
-        let pending: Vec<_> = write.into_iter().collect();
-        match writer(&self.desk.client, &place.namespace)
-            .perform_all(&pending, is_ours, &mut Vec::new())
-            .await
-        {
+        let live = observed.public.as_deref();
+        match store(&self.desk.client, &place.namespace, &public, live, is_ours).await {
             Ok(()) => Outcome::Signs { stored: Box::new(next), waits_for, hint },
             Err(Stopped::Taken(collision)) => taken_by(&collision),
             Err(Stopped::Failed(error)) => Outcome::Failed(error),
         }
-    }
-
-    /// The whole Secret at once, and only over the one that was looked at: an authority that was not seen must not be lost.
-    async fn store(
-        &self,
-        place: &Place,
-        name: &str,
-        stored: &Stored,
-        live: Option<&Secret>,
-    ) -> Result<(), kit::apply::Error> {
-        let mut wanted = Wanted::new(Kind::Secret, &stored.secret(place.owned(name)));
-        let writer = writer(&self.desk.client, &place.namespace);
-        let objects = writer.objects(Kind::Secret);
-        let Some(live) = live else { return objects.create(name, writer.manager, &wanted.body).await };
-        wanted.body["metadata"]["resourceVersion"] = serde_json::json!(live.metadata.resource_version);
-        objects.apply(name, writer.manager, &wanted.body, true).await.map(drop)
     }
 }
 

@@ -66,7 +66,10 @@ impl Controls for Bundles {
         };
         let observed = self.observe(bundle, &place).await;
         let outcome = self.act(bundle, &place, &observed, now).await;
-        self.report(bundle, &outcome, now).await?;
+        // After a conflict, what was looked at is not what there is: whatever was found out is not so.
+        if !matches!(&outcome, Outcome::Failed(error) if error.is_conflict()) {
+            self.report(bundle, &outcome, now).await?;
+        }
         match outcome {
             Outcome::Failed(error) => Err(error).context(ActSnafu { kind: KIND, object: place.name }),
             Outcome::Signs { stored, .. } => {

@@ -29,8 +29,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::control::{self, Controls, Desk};
-use super::{events, order, soon, wake, writer};
-use crate::objects::{Kind, Wanted};
+use super::store::store;
+use super::{events, order, soon, wake};
+use crate::objects::Stopped;
 use crate::pass::{ActSnafu, Error};
 use crate::references::{Known, References};
 use crate::settings::Settings;
@@ -116,10 +117,14 @@ impl Controls for Roots {
             .references
             .read(&self.desk.client, (&self.namespace, &secret_name), self.desk.call.referrer("", &name))
             .await;
-        let Seen { found, moments, error } = match root.spec.source {
+        let Seen { found, moments, mut error } = match root.spec.source {
             CaSource::External => given(&root.spec, &known, &secret_name, now),
             CaSource::Internal => self.own(root, &known, &secret_name, now).await,
         };
+        if let Some(conflict) = error.take_if(|error| error.is_conflict()) {
+            // What was looked at is not what there is: whatever was found out is not so.
+            return Err(conflict).context(ActSnafu { kind: KIND, object: name });
+        }
         let after = status::status(&found, &secret_name, &before, root.metadata.generation, now);
         let report = self.desk.report();
         if before != after {
@@ -221,9 +226,7 @@ impl Roots {
         };
         let name = root.name_any();
         if live.is_some_and(|secret| !is_ours(&secret.metadata, &name)) {
-            let message =
-                format!("Secret {secret_name} in namespace {} belongs to somebody else", self.namespace);
-            return Found::Wrong { reason: CertificateReason::NameCollision, message }.into();
+            return self.taken(secret_name).into();
         }
         let stored = live.map(|secret| Contents::read(secret).filter(|_| stored::root(secret).is_ok()));
         let Some(stored) = stored.map_or(Some(None), |stored| stored.map(Some)) else {
@@ -249,12 +252,24 @@ impl Roots {
         let mut seen = Seen { found: found(&next), moments: plan.wake.into_iter().collect(), error: None };
         if plan.deed != Deed::Rest {
             tracing::info!(root = %name, deed = ?plan.deed, "replacing the root");
-            if let Err(error) = self.write(secret_name, &name, &next, live).await {
-                seen = Seen { found: stored.as_ref().map_or_else(pending, found), ..seen };
-                seen.error = Some(error);
+            let secret = next.secret(metadata(secret_name, &name));
+            let is_ours = |meta: &ObjectMeta| is_ours(meta, &name);
+            match store(&self.desk.client, &self.namespace, &secret, live, is_ours).await {
+                Ok(()) => {}
+                Err(Stopped::Taken(_)) => return self.taken(secret_name).into(),
+                Err(Stopped::Failed(error)) => {
+                    seen = Seen { found: stored.as_ref().map_or_else(pending, found), ..seen };
+                    seen.error = Some(error);
+                }
             }
         }
         seen
+    }
+
+    fn taken(&self, secret_name: &str) -> Found {
+        let message =
+            format!("Secret {secret_name} in namespace {} belongs to somebody else", self.namespace);
+        Found::Wrong { reason: CertificateReason::NameCollision, message }
     }
 
     /// The bundles below a root, in every namespace that the operator works in.
@@ -268,25 +283,6 @@ impl Roots {
             })
         });
         below.collect()
-    }
-
-    /// The whole Secret at once, and only over the one that was looked at.
-    async fn write(
-        &self,
-        secret_name: &str,
-        root: &str,
-        contents: &Contents,
-        live: Option<&Secret>,
-    ) -> Result<(), kit::apply::Error> {
-        let wanted = Wanted::new(Kind::Secret, &contents.secret(metadata(secret_name, root)));
-        let writer = writer(&self.desk.client, &self.namespace);
-        let objects = writer.objects(Kind::Secret);
-        let Some(live) = live else {
-            return objects.create(secret_name, writer.manager, &wanted.body).await;
-        };
-        let mut body = wanted.body;
-        body["metadata"]["resourceVersion"] = serde_json::json!(live.metadata.resource_version);
-        objects.apply(secret_name, writer.manager, &body, true).await.map(drop)
     }
 }
 
