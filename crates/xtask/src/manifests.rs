@@ -8,6 +8,7 @@ use crate::yaml;
 
 const NAMESPACE: &str = "valkey-operator-system";
 const NAME: &str = "valkey-operator";
+const OUTSIDE: &str = "valkey-operator-outside";
 const IMAGE: &str = "valkey-operator:dev";
 
 pub(crate) fn files() -> Vec<Generated> {
@@ -65,21 +66,25 @@ fn rbac() -> String {
         "automountServiceAccountToken": false,
     });
     let subject = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}]);
-    let bind = |kind: &str, role: &str, metadata: Value| {
+    let bind = |kind: &str, role: &str, name: &str, metadata: Value| {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": NAME},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name},
             "subjects": subject,
         })
     };
     let everywhere = json!({"name": NAME, "labels": labels()});
+    let outside = json!({"name": OUTSIDE, "labels": labels()});
     let here = json!({"name": NAME, "namespace": NAMESPACE, "labels": labels()});
     [
         yaml::print(&account),
-        role("ClusterRole", &everywhere, &[WATCHED, CLUSTER_WIDE].concat()),
-        yaml::print(&bind("ClusterRoleBinding", "ClusterRole", everywhere)),
+        role("ClusterRole", &everywhere, WATCHED),
+        yaml::print(&bind("ClusterRoleBinding", "ClusterRole", NAME, everywhere)),
+        // Apart, so that an operator that works in some namespaces only keeps it.
+        role("ClusterRole", &outside, CLUSTER_WIDE),
+        yaml::print(&bind("ClusterRoleBinding", "ClusterRole", OUTSIDE, outside)),
         role("Role", &here, OWN_NAMESPACE),
-        yaml::print(&bind("RoleBinding", "Role", here)),
+        yaml::print(&bind("RoleBinding", "Role", NAME, here)),
     ]
     .join("---\n")
 }

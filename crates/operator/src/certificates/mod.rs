@@ -194,11 +194,18 @@ impl Certificates {
     pub(crate) async fn run(self, stop: CancellationToken) {
         let Self { bundles, bindings, feeds, .. } = self;
         let caches = bundles.caches.clone();
-        let _ = futures::join!(
-            caches.roots.wait_until_ready(),
-            caches.bundles.wait_until_ready(),
-            caches.bindings.wait_until_ready(),
-        );
+        let filled = async {
+            // An error here means that the watch has ended with the program.
+            let _ = futures::join!(
+                caches.roots.wait_until_ready(),
+                caches.bundles.wait_until_ready(),
+                caches.bindings.wait_until_ready(),
+            );
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = filled => {}
+        }
         let Feeds { watches: _watches, bundles: bundle_feed, bindings: binding_feed } = feeds;
         futures::join!(
             control::run(bundles, caches.bundles.clone(), bundle_feed, stop.clone()),
