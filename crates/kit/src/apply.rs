@@ -112,8 +112,12 @@ impl Objects {
     where
         K: Resource<DynamicType = ()>,
     {
-        let resource = ApiResource::erase::<K>(&());
-        Self { kind: resource.kind.clone(), api: Api::namespaced_with(client.clone(), namespace, &resource) }
+        Self::of_resource(client, namespace, &ApiResource::erase::<K>(&()))
+    }
+
+    /// Objects of a kind that we have no type of.
+    pub fn of_resource(client: &Client, namespace: &str, resource: &ApiResource) -> Self {
+        Self { kind: resource.kind.clone(), api: Api::namespaced_with(client.clone(), namespace, resource) }
     }
 
     /// Server-side apply. Only our own fields are taken back by force; without `force`, a field that another manager

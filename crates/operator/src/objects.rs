@@ -163,12 +163,13 @@ pub(crate) struct Collision {
 
 /// Describe who holds a name that we need.
 pub(crate) fn collision(kind: Kind, name: &str, meta: &ObjectMeta) -> Collision {
+    Collision { kind, name: name.to_owned(), holder: holder(meta) }
+}
+
+/// Whom an object belongs to.
+pub(crate) fn holder(meta: &ObjectMeta) -> String {
     let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    let holder = match owner {
-        Some(owner) => format!("{} {}", owner.kind, owner.name),
-        None => "somebody else".to_owned(),
-    };
-    Collision { kind, name: name.to_owned(), holder }
+    owner.map_or_else(|| "somebody else".to_owned(), |owner| format!("{} {}", owner.kind, owner.name))
 }
 
 /// Whether this is the controller of an object: the uid decides, because a name can be used again.

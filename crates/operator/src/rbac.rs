@@ -154,4 +154,11 @@ pub const OWN_NAMESPACE: &[Rule] = &[
         verbs: &["get", "list", "watch", "create", "patch"],
         why: "keeps the roots that it makes, and reads those that somebody gives; each is watched by its name",
     },
+    Rule {
+        group: "cert-manager.io",
+        resources: &["certificates"],
+        names: &[],
+        verbs: &["get", "create", "patch"],
+        why: "asks cert-manager for a root, where a ValkeyCA says so",
+    },
 ];

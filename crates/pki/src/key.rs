@@ -3,8 +3,12 @@
 use std::fmt;
 
 use rcgen::{CertificateParams, CertificateSigningRequestParams, KeyPair, PublicKeyData};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::{self, PemObject as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use snafu::{ResultExt as _, Snafu};
+
+use crate::pkcs8;
 
 /// Why there is no key.
 #[derive(Debug, Snafu)]
@@ -15,9 +19,17 @@ pub enum KeyError {
         /// Why.
         source: rcgen::Error,
     },
-    /// Not a key, or one of a kind that cannot sign here.
-    #[snafu(display("the key is not readable as a PEM of PKCS#8"))]
+    /// Not a key.
+    #[snafu(display("the key is not readable as PEM"))]
     Read {
+        /// Why. It never quotes the key.
+        source: pem::Error,
+    },
+    /// One that cannot sign here.
+    #[snafu(display(
+        "the key is none that can be used: it must be ECDSA (P-256 or P-384), Ed25519 or RSA (2048 bits or more)"
+    ))]
+    Use {
         /// Why. It never quotes the key.
         source: rcgen::Error,
     },
@@ -40,7 +52,12 @@ impl Key {
 
     /// One that was stored.
     pub fn read(pem: &SecretString) -> Result<Self, KeyError> {
-        KeyPair::from_pem(pem.expose_secret()).map(Self).context(ReadSnafu)
+        let der = PrivateKeyDer::from_pem_slice(pem.expose_secret().as_bytes()).context(ReadSnafu)?;
+        let mut read = Err(rcgen::Error::CouldNotParseKeyPair);
+        for form in pkcs8::forms(&der) {
+            read = read.or_else(|_| KeyPair::try_from(&form));
+        }
+        read.map(Self).context(UseSnafu)
     }
 
     /// To be stored.

@@ -14,6 +14,7 @@ mod judgement;
 mod key;
 mod leaf;
 pub mod lifetime;
+mod pkcs8;
 pub mod rotation;
 
 pub use authority::{Authority, AuthorityError, Unfit};

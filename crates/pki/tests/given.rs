@@ -85,3 +85,36 @@ fn a_text_is_split_into_its_certificates() {
     let names: Vec<String> = split.iter().map(|pem| Certificate::read(pem).unwrap().name).collect();
     assert_eq!(names, ["one", "two"]);
 }
+
+/// Made with openssl for this test, each key in both forms that it writes: `openssl ecparam -genkey`, `openssl genrsa
+/// -traditional`, `openssl pkcs8 -topk8`, `openssl req -x509`.
+#[test]
+fn roots_of_others_sign_with_keys_of_other_kinds_and_forms() {
+    let of = [
+        (include_str!("given/p256.crt"), include_str!("given/p256.traditional.key")),
+        (include_str!("given/p256.crt"), include_str!("given/p256.key")),
+        (include_str!("given/p384.crt"), include_str!("given/p384.traditional.key")),
+        (include_str!("given/p384.crt"), include_str!("given/p384.key")),
+        (include_str!("given/rsa.crt"), include_str!("given/rsa.traditional.key")),
+        (include_str!("given/rsa.crt"), include_str!("given/rsa.key")),
+    ];
+    for (certificate, key) in of {
+        let given = Authority::given(certificate, &key.to_owned().into(), None).unwrap();
+        given.prove(Certificate::read(certificate).unwrap().begins + days(1)).unwrap();
+    }
+}
+
+#[test]
+fn a_key_that_is_none_is_told_apart_from_one_that_cannot_sign() {
+    let root = root("root");
+    let refused = |key: &str| Authority::given(root.anchor(), &key.to_owned().into(), None).unwrap_err();
+    let said = |key: &str| {
+        let error = refused(key);
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(!format!("{error} {source}").contains("MIIB"), "nothing of a key is repeated");
+        source
+    };
+    assert_eq!(said("nonsense"), "the key is not readable as PEM");
+    let strange = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n";
+    assert!(said(strange).starts_with("the key is none that can be used"));
+}

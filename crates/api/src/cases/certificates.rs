@@ -11,6 +11,7 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn authorities() -> Vec<Case> {
     let rows = Rows { kind: "ValkeyCA", smallest: json!({}) };
+    let issuer = json!({"issuerRef": {"name": "company"}});
     let external = |name: &str| json!({"source": "External", "caCertSecretRef": {"name": name}});
     vec![
         rows.create("nothing but a name", &json!({}), None),
@@ -24,10 +25,21 @@ fn authorities() -> Vec<Case> {
         rows.create(
             "a given root without a Secret",
             &json!({"source": "External"}),
-            Some("needs caCertSecretRef: a Secret"),
+            Some("source External needs caCertSecretRef (a Secret"),
         ),
         rows.create("a Secret without a name", &external(""), Some("caCertSecretRef.name")),
         rows.create("a Secret in capitals", &external("Vault"), Some("caCertSecretRef.name")),
+        rows.create("a root of cert-manager's", &json!({"source": "External", "certManager": issuer}), None),
+        rows.create(
+            "a root of the operator's and of cert-manager's",
+            &json!({"certManager": issuer}),
+            Some("certManager needs source External"),
+        ),
+        rows.create(
+            "cert-manager without an issuer",
+            &json!({"source": "External", "certManager": {}}),
+            Some("certManager.issuerRef"),
+        ),
         rows.create("no days", &json!({"validForDays": 0}), Some("validForDays")),
         rows.create("two centuries", &json!({"validForDays": 73000}), Some("validForDays")),
         rows.create(

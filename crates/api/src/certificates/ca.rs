@@ -19,6 +19,39 @@ pub enum CaSource {
     External,
 }
 
+/// Who issues in cert-manager.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IssuerReference {
+    /// Its name.
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+    /// `ClusterIssuer`, `Issuer` (of the operator's namespace), or a kind of another group.
+    #[serde(default = "cluster_issuer")]
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// The group of that kind.
+    #[serde(default = "cert_manager")]
+    #[schemars(length(min = 1, max = 253))]
+    pub group: String,
+}
+
+fn cluster_issuer() -> String {
+    "ClusterIssuer".to_owned()
+}
+
+fn cert_manager() -> String {
+    "cert-manager.io".to_owned()
+}
+
+/// A root that cert-manager makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CertManager {
+    /// Who issues it. It must be able to issue for authorities.
+    pub issuer_ref: IssuerReference,
+}
+
 /// How a root is, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 pub enum CaPhase {
@@ -56,8 +89,10 @@ pub enum CaPhase {
         .message("the name of a ValkeyCA can have 63 characters at most: it stands in certificates"),
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.source != 'External' || has(self.caCertSecretRef)")
-    .message("source External needs caCertSecretRef: a Secret in the operator's namespace with tls.crt and tls.key"))]
+#[x_kube(validation = Rule::new("self.source != 'External' || has(self.caCertSecretRef) || has(self.certManager)")
+    .message("source External needs caCertSecretRef (a Secret in the operator's namespace with tls.crt and tls.key) or certManager"))]
+#[x_kube(validation = Rule::new("self.source == 'External' || !has(self.certManager)")
+    .message("certManager needs source External: it is cert-manager that makes the root then"))]
 #[x_kube(validation = Rule::new("self.source == oldSelf.source || has(self.caCertSecretRef)")
     .message("a change of source needs caCertSecretRef with another name: the operator must not write over what somebody else put there, nor take it for its own"))]
 pub struct ValkeyCASpec {
@@ -72,7 +107,11 @@ pub struct ValkeyCASpec {
     /// if that is more than `tls.crt` says. The object's own name if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_cert_secret_ref: Option<Reference>,
-    /// How many days a root that the operator makes is valid.
+    /// Let cert-manager make the root: the operator asks it for a `Certificate` of the object's own name, in the operator's
+    /// namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cert_manager: Option<CertManager>,
+    /// How many days a root that the operator makes or asks for is valid.
     #[serde(default = "ten_years")]
     #[schemars(range(min = 1, max = 36500))]
     pub valid_for_days: u32,

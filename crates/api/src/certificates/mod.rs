@@ -14,7 +14,7 @@ pub use bundle::{
     BundlePhase, BundlePurpose, RotationPolicy, ValkeyCertificateBundle, ValkeyCertificateBundleSpec,
     ValkeyCertificateBundleStatus,
 };
-pub use ca::{CaPhase, CaSource, ValkeyCA, ValkeyCASpec, ValkeyCAStatus};
+pub use ca::{CaPhase, CaSource, CertManager, IssuerReference, ValkeyCA, ValkeyCASpec, ValkeyCAStatus};
 pub use validity::Validity;
 
 use kube::KubeSchema;

@@ -12,6 +12,7 @@ use e2e::operator::NAMESPACE;
 use e2e::{World, wait, world};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use pki::{Authority, Certificate, Expected, Purpose, judge};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -301,6 +302,67 @@ async fn a_given_root_is_waited_for_tried_and_followed() {
         .await;
         roots.delete(&name, &DeleteParams::default()).await.expect("should be deleted");
         secrets.delete(&name, &DeleteParams::default()).await.expect("should be deleted");
+    })
+    .await;
+}
+
+/// The part of cert-manager that users see: its kind. Who issues is the test.
+async fn install_cert_manager(world: &World) -> Api<CustomResourceDefinition> {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "certificates.cert-manager.io"},
+        "spec": {
+            "group": "cert-manager.io", "scope": "Namespaced",
+            "names": {"plural": "certificates", "singular": "certificate", "kind": "Certificate"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"spec": anything},
+            }}}],
+        },
+    });
+    let crds = Api::<CustomResourceDefinition>::all(world.client.clone());
+    let crd = serde_json::from_value(crd).expect("should be a CRD");
+    crds.create(&PostParams::default(), &crd).await.expect("should be created");
+    crds
+}
+
+#[tokio::test]
+async fn cert_manager_is_asked_for_a_root_where_it_is_installed() {
+    world::run("certificates-manager", async |world| {
+        let name = world.namespace.clone();
+        let issuer = json!({"issuerRef": {"name": "company"}});
+        let roots = root(world, json!({"source": "External", "certManager": issuer})).await;
+        let told = async |words: &str| {
+            wait::until(&format!("the root says {words:?}"), PATIENCE, async || {
+                let message = root_status(world, &roots).await.message.unwrap_or_default();
+                if message.contains(words) { Ok(()) } else { Err(message) }
+            })
+            .await;
+        };
+        told("cert-manager is not installed").await;
+        let crds = install_cert_manager(world).await;
+        told(&format!("Secret {name} does not exist")).await;
+        let arguments = ["-n", NAMESPACE, "get", "certificates.cert-manager.io", &name, "-o", "json"];
+        let asked: Value = serde_json::from_str(&world.kubectl(&arguments).await).expect("should be JSON");
+        assert_eq!(asked["spec"]["isCA"], true);
+        assert_eq!(asked["spec"]["secretName"], json!(name));
+        assert_eq!(asked["spec"]["issuerRef"]["kind"], "ClusterIssuer");
+
+        let month = SignedDuration::from_hours(24 * 30);
+        let made = Authority::root("company", Timestamp::now(), month).expect("should be made");
+        let data = json!({"tls.crt": made.anchor(), "tls.key": made.key().pem().expose_secret()});
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+        let secrets = Api::<Secret>::namespaced(world.client.clone(), NAMESPACE);
+        let cert_manager = PatchParams::apply("cert-manager");
+        secrets.patch(&name, &cert_manager, &Patch::Apply(secret)).await.expect("should be put there");
+        told("valid until").await;
+
+        roots.delete(&name, &DeleteParams::default()).await.expect("should be deleted");
+        secrets.delete(&name, &DeleteParams::default()).await.expect("should be deleted");
+        crds.delete("certificates.cert-manager.io", &DeleteParams::default())
+            .await
+            .expect("should be deleted");
     })
     .await;
 }

@@ -1,6 +1,7 @@
 //! The controller of `ValkeyCA`. It runs once, whatever namespaces the operator works in: a root belongs to none, and its
 //! Secret is in the operator's own.
 
+mod cert_manager;
 mod plan;
 mod status;
 mod stored;
@@ -118,7 +119,10 @@ impl Controls for Roots {
             .read(&self.desk.client, (&self.namespace, &secret_name), self.desk.call.referrer("", &name))
             .await;
         let Seen { found, moments, mut error } = match root.spec.source {
-            CaSource::External => given(&root.spec, &known, &secret_name, now),
+            CaSource::External => match self.ask_cert_manager(root, &secret_name).await {
+                Ok(()) => given(&root.spec, &known, &secret_name, now),
+                Err(seen) => seen,
+            },
             CaSource::Internal => self.own(root, &known, &secret_name, now).await,
         };
         if let Some(conflict) = error.take_if(|error| error.is_conflict()) {
