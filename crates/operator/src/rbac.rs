@@ -129,6 +129,13 @@ pub const CLUSTER_WIDE: &[Rule] = &[
         verbs: &["patch"],
         why: "writes what it sees of them",
     },
+    Rule {
+        group: "events.k8s.io",
+        resources: &["events"],
+        names: &[],
+        verbs: &["create", "patch"],
+        why: "tells of their transitions; Kubernetes keeps events of what belongs to no namespace in the namespace default",
+    },
 ];
 
 /// Rules in the operator's own namespace.

@@ -13,8 +13,6 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A watch that nobody asked for during this time ends.
-const KEEP_FOR: Duration = Duration::from_mins(5);
 /// How long the first answer of a new watch may take.
 const FIRST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
@@ -34,6 +32,8 @@ pub(crate) type Who = (&'static str, String, String);
 /// Somebody who wants to hear of a Secret.
 pub(crate) struct Referrer {
     pub(crate) who: Who,
+    /// How long the watch is kept if nobody asks again: longer than the referrer sleeps.
+    pub(crate) keep: Duration,
     pub(crate) call: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct References(Mutex<HashMap<(String, String), Reference>>);
 struct Reference {
     known: watch::Receiver<Known>,
     referrers: Referrers,
-    used: Instant,
+    until: Instant,
     task: JoinHandle<()>,
 }
 
@@ -79,7 +79,8 @@ impl References {
         referrer: Referrer,
     ) -> watch::Receiver<Known> {
         let mut references = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        references.retain(|_, reference| reference.used.elapsed() < KEEP_FOR);
+        let now = Instant::now();
+        references.retain(|_, reference| now < reference.until);
         let key = (namespace.to_owned(), name.to_owned());
         let reference = references.entry(key).or_insert_with(|| {
             let (tell, known) = watch::channel(Known::NotYet);
@@ -93,9 +94,9 @@ impl References {
                     }
                 }
             });
-            Reference { known, referrers, used: Instant::now(), task: tokio::spawn(follow) }
+            Reference { known, referrers, until: now, task: tokio::spawn(follow) }
         });
-        reference.used = Instant::now();
+        reference.until = reference.until.max(now + referrer.keep);
         let mut referrers = reference.referrers.lock().unwrap_or_else(PoisonError::into_inner);
         referrers.insert(referrer.who, referrer.call);
         reference.known.clone()

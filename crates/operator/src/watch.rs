@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use api::keys;
 use futures::stream::{self, BoxStream};
@@ -180,13 +181,14 @@ impl<K: Resource<DynamicType = ()>> Clone for Caller<K> {
 
 impl<K: Resource<DynamicType = ()>> Caller<K> {
     /// This controller's object as somebody who refers to a Secret.
-    pub(crate) fn referrer(&self, namespace: &str, name: &str) -> Referrer
+    pub(crate) fn referrer(&self, namespace: &str, name: &str, keep: Duration) -> Referrer
     where
         K: 'static,
     {
         let (caller, object) = (self.clone(), object(namespace, name));
         Referrer {
             who: (self.kind, namespace.to_owned(), name.to_owned()),
+            keep,
             call: Arc::new(move || caller.call_for(object.clone())),
         }
     }

@@ -11,10 +11,8 @@ use snafu::{OptionExt as _, ResultExt as _, Snafu, ensure};
 use time::OffsetDateTime;
 
 use crate::key::{Key, KeyError, Request};
+use crate::lifetime::HEAD_START;
 use crate::{Certificate, Expected, Flaw, Leaf, Purpose, ReadError, judge, split};
-
-/// Clocks differ: whoever is behind by less than this accepts a certificate that was just made.
-const HEAD_START: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why nothing is signed.
 #[derive(Debug, Snafu)]

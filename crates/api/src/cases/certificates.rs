@@ -55,10 +55,28 @@ fn authorities() -> Vec<Case> {
         rows.named("name too long", "c".repeat(64), Some("63 characters at most: it stands in certificates")),
         rows.update("another Secret", &external("one"), &external("two"), None),
         rows.update(
-            "from a given root to one of the operator's own, in the same place",
+            "another Secret of the operator's own",
+            &json!({"caCertSecretRef": {"name": "case-one"}}),
+            &json!({"caCertSecretRef": {"name": "case-two"}}),
+            Some("caCertSecretRef of a root that the operator makes cannot be changed"),
+        ),
+        rows.update(
+            "from a given root to one of the operator's own, in another Secret",
             &external("one"),
             &json!({"source": "Internal"}),
-            Some("a change of source needs caCertSecretRef"),
+            None,
+        ),
+        rows.update(
+            "from a given root to one of the operator's own, in the same Secret",
+            &external("one"),
+            &json!({"source": "Internal", "caCertSecretRef": {"name": "one"}}),
+            Some("a change of source needs another Secret"),
+        ),
+        rows.update(
+            "from a given root to one of the operator's own, in the Secret of its name",
+            &external("case"),
+            &json!({"source": "Internal"}),
+            Some("a change of source needs another Secret"),
         ),
         rows.update(
             "from a given root to one of the operator's own, elsewhere",
@@ -92,6 +110,26 @@ fn bundles() -> Vec<Case> {
         ),
         rows.create("Secrets of its own", &secrets("one", "two"), None),
         rows.create("one Secret for both", &secrets("one", "one"), Some("cannot be the same Secret")),
+        rows.create(
+            "the key in the Secret for everybody",
+            &json!({"certSecretRef": {"name": "internal-case-ca-key"}}),
+            Some("cannot be the same Secret"),
+        ),
+        rows.create(
+            "everybody's Secret for the key",
+            &json!({"keySecretRef": {"name": "internal-case-ca"}}),
+            Some("cannot be the same Secret"),
+        ),
+        rows.create(
+            "a cluster's name that cannot be one",
+            &json!({"clusterRef": {"name": "c".repeat(39)}}),
+            Some("clusterRef.name"),
+        ),
+        rows.create(
+            "too old when it is made",
+            &json!({"validForDays": 30, "rotationPolicy": {"renewBeforeDays": 30}}),
+            Some("renewBeforeDays must be less than validForDays"),
+        ),
         rows.create("no days", &json!({"validForDays": 0}), Some("validForDays")),
         rows.create("longer than ten years", &json!({"validForDays": 3651}), Some("validForDays")),
         rows.create("never by itself", &policy(json!({"autoRotate": false})), None),
@@ -182,6 +220,7 @@ fn bindings() -> Vec<Case> {
         rows.create("for a pod", &one(json!({"pod": "valkey-cache-0-0-0"})), None),
         rows.create("for a pod with a slash", &one(json!({"pod": "a/b"})), Some("pod")),
         rows.create("six hours", &one(json!({"validity": "6h"})), None),
+        rows.create("half a minute", &one(json!({"validity": "30s"})), Some("validity")),
         rows.create("for ever", &one(json!({"validity": "ever"})), Some("validity")),
         rows.create("no time", &one(json!({"validity": "0d"})), Some("validity")),
         rows.create(
@@ -221,6 +260,20 @@ fn binding_updates() -> Vec<Case> {
             &json!({"clusterRef": {"name": "other"}}),
             Some("clusterRef cannot be changed"),
         ),
-        rows.update("another Secret", &json!({}), &of(&[certificate(&json!({"secretName": "other"}))]), None),
+        rows.update(
+            "another Secret",
+            &json!({}),
+            &of(&[certificate(&json!({"secretName": "other"}))]),
+            Some("secretName cannot be changed"),
+        ),
+        rows.update(
+            "one component more",
+            &json!({}),
+            &of(&[
+                certificate(&json!({})),
+                certificate(&json!({"component": "exporter", "secretName": "other"})),
+            ]),
+            None,
+        ),
     ]
 }

@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BundlePurpose, Reference, Validity, two_thirds};
+use super::{BundlePurpose, ClusterReference, Reference, Validity, two_thirds};
 
 /// Who shows a certificate.
 #[derive(
@@ -56,6 +56,8 @@ pub enum BindingPhase {
 /// A certificate that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.secretName == oldSelf.secretName")
+    .message("secretName cannot be changed: a valid key would be left behind; take the component out, delete its Secret, and add it again"))]
 pub struct BoundCertificate {
     /// Who shows it. This decides what it may be used for and who it says it is.
     pub component: Component,
@@ -78,6 +80,7 @@ pub struct BoundCertificate {
     pub addresses: Vec<IpAddr>,
     /// How long it is valid; never longer than the bundle's authority.
     #[serde(default)]
+    #[schemars(schema_with = "super::validity::life")]
     pub validity: Validity,
 }
 
@@ -131,7 +134,7 @@ fn addresses(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     .message("each certificate needs a Secret of its own: secretName can be used once"))]
 pub struct ValkeyCertificateBindingSpec {
     /// The cluster the party belongs to, in the same namespace.
-    pub cluster_ref: Reference,
+    pub cluster_ref: ClusterReference,
     /// Its certificates, one for each component.
     #[x_kube(merge_strategy = ListMerge::Map(vec!["component".into()]))]
     #[schemars(length(min = 1, max = 8))]

@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Reference, two_thirds};
+use super::{ClusterReference, Reference, two_thirds};
 
 /// What an authority signs for.
 #[derive(
@@ -91,17 +91,19 @@ impl Default for RotationPolicy {
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.size() <= 63")
         .message("the name of a ValkeyCertificateBundle can have 63 characters at most"),
+    validation = Rule::new("(has(self.spec.certSecretRef) ? self.spec.certSecretRef.name : 'internal-' + self.metadata.name + '-ca') != (has(self.spec.keySecretRef) ? self.spec.keySecretRef.name : 'internal-' + self.metadata.name + '-ca-key')")
+        .message("certSecretRef and keySecretRef cannot be the same Secret: the first is for everybody who verifies, the second for nobody but the operator"),
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.clusterRef == oldSelf.clusterRef && self.purpose == oldSelf.purpose")
     .message("clusterRef and purpose cannot be changed: what was signed is for that cluster and that purpose; create another bundle"))]
 #[x_kube(validation = Rule::new("has(self.certSecretRef) == has(oldSelf.certSecretRef) && (!has(self.certSecretRef) || self.certSecretRef == oldSelf.certSecretRef) && has(self.keySecretRef) == has(oldSelf.keySecretRef) && (!has(self.keySecretRef) || self.keySecretRef == oldSelf.keySecretRef)")
     .message("certSecretRef and keySecretRef cannot be changed: the authority would be left behind; create another bundle"))]
-#[x_kube(validation = Rule::new("!has(self.certSecretRef) || !has(self.keySecretRef) || self.certSecretRef.name != self.keySecretRef.name")
-    .message("certSecretRef and keySecretRef cannot be the same Secret: the first is for everybody who verifies, the second for nobody but the operator"))]
+#[x_kube(validation = Rule::new("!has(self.rotationPolicy.renewBeforeDays) || self.rotationPolicy.renewBeforeDays < self.validForDays")
+    .message("renewBeforeDays must be less than validForDays: otherwise every authority is too old when it is made"))]
 pub struct ValkeyCertificateBundleSpec {
     /// The cluster it signs for, in the same namespace.
-    pub cluster_ref: Reference,
+    pub cluster_ref: ClusterReference,
     /// The `ValkeyCA` it is signed by.
     #[serde(default = "the_root")]
     pub ca_ref: Reference,
@@ -149,7 +151,7 @@ pub struct ValkeyCertificateBundleStatus {
     /// Why, as a sentence for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Names from the authority up to the root.
+    /// Names from the authority upwards, without the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<String>,
     /// SHA-256 of the certificate by which members know the authority that signs.
@@ -176,9 +178,6 @@ pub struct ValkeyCertificateBundleStatus {
     /// Value of the annotation `valkey.io/rotate` for which the authority was last replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_for: Option<String>,
-    /// Keys that a Secret lacks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing_keys: Vec<String>,
     /// When something was last found to be other than before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_checked: Option<Time>,

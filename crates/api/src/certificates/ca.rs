@@ -87,14 +87,16 @@ pub enum CaPhase {
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.size() <= 63")
         .message("the name of a ValkeyCA can have 63 characters at most: it stands in certificates"),
+    validation = Rule::new("self.spec.source == oldSelf.spec.source || (has(self.spec.caCertSecretRef) ? self.spec.caCertSecretRef.name : self.metadata.name) != (has(oldSelf.spec.caCertSecretRef) ? oldSelf.spec.caCertSecretRef.name : oldSelf.metadata.name)")
+        .message("a change of source needs another Secret in caCertSecretRef: the operator must not write over what somebody else put there, nor take it for its own"),
+    validation = Rule::new("self.spec.source != 'Internal' || oldSelf.spec.source != 'Internal' || (has(self.spec.caCertSecretRef) ? self.spec.caCertSecretRef.name : self.metadata.name) == (has(oldSelf.spec.caCertSecretRef) ? oldSelf.spec.caCertSecretRef.name : oldSelf.metadata.name)")
+        .message("caCertSecretRef of a root that the operator makes cannot be changed: everything signed so far would lose its root at once; use the annotation valkey.io/rotate for a new one"),
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.source != 'External' || has(self.caCertSecretRef) || has(self.certManager)")
     .message("source External needs caCertSecretRef (a Secret in the operator's namespace with tls.crt and tls.key) or certManager"))]
 #[x_kube(validation = Rule::new("self.source == 'External' || !has(self.certManager)")
     .message("certManager needs source External: it is cert-manager that makes the root then"))]
-#[x_kube(validation = Rule::new("self.source == oldSelf.source || has(self.caCertSecretRef)")
-    .message("a change of source needs caCertSecretRef with another name: the operator must not write over what somebody else put there, nor take it for its own"))]
 pub struct ValkeyCASpec {
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,7 +122,7 @@ pub struct ValkeyCASpec {
     #[schemars(range(min = 1, max = 95))]
     pub rotate_before_percent: u8,
     /// How long a new root is made known before anything is signed with it, and how long the one before stays known
-    /// afterwards: whoever trusts the root has this long to hear of the new one, twice.
+    /// afterwards: whoever trusts the root has this long to hear of the new one, twice. Never longer than a tenth of a root's life.
     #[serde(default = "one_hour")]
     pub overlap: Validity,
 }

@@ -29,6 +29,15 @@ pub struct Reference {
     pub name: String,
 }
 
+/// A `ValkeyCluster`, by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterReference {
+    /// Its name.
+    #[schemars(length(min = 1, max = 38), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+}
+
 impl Reference {
     /// To an object of this name.
     pub fn to(name: impl Into<String>) -> Self {

@@ -56,6 +56,11 @@ impl fmt::Display for Validity {
     }
 }
 
+/// The schema of a length of life: one of seconds would be over before it has arrived.
+pub(super) fn life(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[1-9][0-9]{0,4}(m|h|d|mo|y)$", "maxLength": 8})
+}
+
 impl JsonSchema for Validity {
     fn schema_name() -> Cow<'static, str> {
         "Validity".into()

@@ -3,7 +3,8 @@
 use api::cases::{self, Case};
 use api::{ValkeyCA, ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, ValkeyNode};
 use e2e::{World, world};
-use kube::api::{ApiResource, DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ApiResource, DeleteParams, PostParams};
 use serde_json::Value;
 
 /// Send the spec as a user would have written it: not through our own types.
@@ -54,6 +55,11 @@ async fn specs_are_accepted_and_refused_by_the_api_server() {
                     panic!("{}, {}: expected {expected:?}, got {said:?}", case.kind, case.name)
                 }
             }
+        }
+        // A root outlives the object that asked for it.
+        let left: Api<Secret> = Api::namespaced(world.client.clone(), e2e::operator::NAMESPACE);
+        if left.get_opt("case-one").await.expect("should read").is_some() {
+            left.delete("case-one", &DeleteParams::default()).await.expect("should be deleted");
         }
     })
     .await;

@@ -38,6 +38,8 @@ use crate::watch::{Caller, Scope, tell};
 
 /// Nobody sleeps for longer than this: clocks are set, and certificates are looked at again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_hours(12);
+/// How long the Secret of a root is watched after somebody asked for it: longer than anybody sleeps.
+const KEEP_SECRETS_FOR: Duration = Duration::from_hours(13);
 
 /// How soon something is looked at again that is not as it should be.
 const LOOK_SOON: Duration = Duration::from_secs(15);
@@ -219,11 +221,20 @@ fn soon() -> Action {
     Action::requeue(LOOK_SOON)
 }
 
-/// When to look again: at the first of these moments, and not before a second has passed.
+/// When to look again: at the first of these moments that is not over. One that is over means that something is late.
 fn wake(moments: impl IntoIterator<Item = Timestamp>, now: Timestamp) -> Action {
-    let first = moments.into_iter().map(|moment| moment.duration_since(now)).min();
-    let wait = first.unwrap_or(LOOK_AGAIN).clamp(SignedDuration::from_secs(1), LOOK_AGAIN);
-    Action::requeue(Duration::try_from(wait).unwrap_or(Duration::from_secs(1)))
+    let first = moments.into_iter().map(|moment| moment.duration_since(now)).min().unwrap_or(LOOK_AGAIN);
+    if first <= SignedDuration::ZERO {
+        return soon();
+    }
+    let wait = first.clamp(SignedDuration::from_secs(1), LOOK_AGAIN);
+    Duration::try_from(wait).map_or_else(|_| soon(), Action::requeue)
+}
+
+/// The time, as certificates and statuses have it: what is read back is what was written.
+fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
 /// Value of the annotation by which a user asks for a rotation now.

@@ -7,7 +7,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use serde_json::json;
 
-use crate::objects::{Kind, Stopped, Wanted, Writer, collision, difference};
+use crate::objects::{Collision, Kind, Wanted, Writer, collision, difference};
+
+/// Why a Secret is not as wanted.
+#[derive(Debug)]
+pub(super) enum Unstored {
+    /// Somebody else has the name.
+    Taken(Collision),
+    /// It is being deleted, and something holds that up.
+    Ending,
+    Failed(kit::apply::Error),
+}
 
 /// Write a Secret if it is not as wanted. A conflict means that there is another one than was looked at.
 pub(super) async fn store(
@@ -16,7 +26,7 @@ pub(super) async fn store(
     secret: &Secret,
     live: Option<&Secret>,
     is_ours: impl Fn(&ObjectMeta) -> bool,
-) -> Result<(), Stopped> {
+) -> Result<(), Unstored> {
     let wanted = Wanted::new(Kind::Secret, secret);
     let writer = Writer { client, namespace, manager: keys::CERTIFICATES_FIELD_MANAGER };
     let objects = writer.objects(Kind::Secret);
@@ -24,27 +34,31 @@ pub(super) async fn store(
         let created = objects.create(&wanted.name, writer.manager, &wanted.body).await;
         let Err(conflict) = created else { return Ok(()) };
         if !conflict.is_conflict() {
-            return Err(Stopped::Failed(conflict));
+            return Err(Unstored::Failed(conflict));
         }
-        let Some(holder) = objects.holder(&wanted.name).await.map_err(Stopped::Failed)? else {
-            return Err(Stopped::Failed(conflict));
+        let Some(holder) = objects.holder(&wanted.name).await.map_err(Unstored::Failed)? else {
+            return Err(Unstored::Failed(conflict));
         };
         if !is_ours(&holder) {
-            return Err(Stopped::Taken(collision(Kind::Secret, &wanted.name, &holder)));
+            return Err(Unstored::Taken(collision(Kind::Secret, &wanted.name, &holder)));
         }
         // Without our label it is never seen: it is ours, and somebody took the label.
-        if holder.labels.as_ref().and_then(|labels| labels.get(keys::MANAGED_BY)).is_none() {
+        let label = holder.labels.as_ref().and_then(|labels| labels.get(keys::MANAGED_BY));
+        if label.is_none_or(|label| label != keys::MANAGED_BY_VALUE) {
             let labels = json!({"metadata": {"labels": wanted.body["metadata"]["labels"]}});
-            objects.merge(&wanted.name, writer.manager, &labels).await.map_err(Stopped::Failed)?;
+            objects.merge(&wanted.name, writer.manager, &labels).await.map_err(Unstored::Failed)?;
         }
-        return Err(Stopped::Failed(conflict));
+        return Err(Unstored::Failed(conflict));
     };
+    if live.metadata.deletion_timestamp.is_some() {
+        return Err(Unstored::Ending);
+    }
     if difference(wanted.clone(), Some(live)).is_none() {
         return Ok(());
     }
     let mut body = wanted.body;
     body["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
-    objects.apply(&wanted.name, writer.manager, &body, true).await.map(drop).map_err(Stopped::Failed)
+    objects.apply(&wanted.name, writer.manager, &body, true).await.map(drop).map_err(Unstored::Failed)
 }
 
 #[cfg(test)]
@@ -79,7 +93,7 @@ mod tests {
         calls.all().into_iter().map(|call| call.method).collect()
     }
 
-    async fn stored(client: &Client, live: Option<&Secret>) -> Result<(), Stopped> {
+    async fn stored(client: &Client, live: Option<&Secret>) -> Result<(), Unstored> {
         store(client, "team", &wanted(), live, |meta| meta.uid.as_deref() == Some("ours")).await
     }
 
@@ -88,20 +102,32 @@ mod tests {
         let labels = json!({"app.kubernetes.io/managed-by": "valkey-operator"});
         let (client, calls) = there(json!({"name": "key", "uid": "ours", "labels": labels}));
         let stopped = stored(&client, None).await.expect_err("should be a conflict");
-        assert!(matches!(stopped, Stopped::Failed(error) if error.is_conflict()));
+        assert!(matches!(stopped, Unstored::Failed(error) if error.is_conflict()));
         assert_eq!(methods(&calls), ["POST", "GET"]);
+
+        let mut ending = wanted();
+        ending.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
+        let stopped = stored(&client, Some(&ending)).await.expect_err("should not be called stored");
+        assert!(matches!(stopped, Unstored::Ending));
 
         let (client, _) = there(json!({"name": "key", "uid": "theirs"}));
         let stopped = stored(&client, None).await.expect_err("should be a collision");
-        assert!(matches!(stopped, Stopped::Taken(_)));
+        assert!(matches!(stopped, Unstored::Taken(_)));
     }
 
     /// Otherwise it would be in the way for ever: it is not seen, and it cannot be made.
     #[tokio::test]
     async fn our_own_secret_gets_its_label_back() {
-        let (client, calls) = there(json!({"name": "key", "uid": "ours"}));
+        for labels in [json!(null), json!({"app.kubernetes.io/managed-by": "somebody"})] {
+            gets_its_label_back(&labels).await;
+        }
+    }
+
+    async fn gets_its_label_back(labels: &serde_json::Value) {
+        let (client, calls) = there(json!({"name": "key", "uid": "ours", "labels": labels}));
         let stopped = stored(&client, None).await.expect_err("should be a conflict");
-        assert!(matches!(stopped, Stopped::Failed(error) if error.is_conflict()));
+        assert!(matches!(stopped, Unstored::Failed(error) if error.is_conflict()));
         assert_eq!(methods(&calls), ["POST", "GET", "PATCH"]);
         let patch = calls.all().pop().expect("should be one").body;
         assert_eq!(

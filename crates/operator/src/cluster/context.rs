@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{ValkeyCluster, ValkeyNode};
 use k8s_openapi::api::core::v1::{Pod, Secret, Service};
@@ -23,6 +24,9 @@ use crate::hooks::AfterCommand;
 use crate::references::{Known, References};
 use crate::settings::Settings;
 use crate::watch::{Caller, Queue};
+
+/// A cluster is looked at every few seconds: a Secret that was not asked for during this time is not named any more.
+const KEEP_SECRETS_FOR: Duration = Duration::from_mins(5);
 
 /// A cluster that may not be readable: one broken object must not stop the watch of all others.
 pub(crate) type Guarded = DeserializeGuard<ValkeyCluster>;
@@ -104,7 +108,7 @@ impl Context {
 
     /// What is known of a Secret that the spec of a cluster names. From now on the cluster is called when it changes.
     pub(super) async fn secret(&self, cluster: &Identity, name: &str) -> Known {
-        let referrer = self.call.referrer(&cluster.namespace, &cluster.name);
+        let referrer = self.call.referrer(&cluster.namespace, &cluster.name, KEEP_SECRETS_FOR);
         self.references.read(&self.client, (&cluster.namespace, name), referrer).await
     }
 

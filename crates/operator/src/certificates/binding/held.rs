@@ -16,11 +16,15 @@ use super::super::pem::{CERTIFICATE, KEY, TRUSTED, text};
 const NUMBERS: &str = "published.json";
 
 /// Which publications of the bundle the parts come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Numbers {
     pub(super) trusts: u64,
     pub(super) issued_under: u64,
+    /// The order that the certificate was issued for, or that was there when it was: it is remembered with what it was
+    /// carried out on, so that it is carried out once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rotated_for: Option<String>,
 }
 
 /// A certificate with its key and whom its holder trusts.

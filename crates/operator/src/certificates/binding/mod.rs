@@ -15,15 +15,15 @@ use jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
-use pki::{Leaf, lifetime};
+use pki::{Expected, Leaf, judge};
 use snafu::ResultExt as _;
 
 use super::bundle::{self, Stored};
 use super::control::{Controls, Desk};
 use super::place::Place;
-use super::store::store;
+use super::store::{Unstored, store};
 use super::{Caches, events, order, soon, wake};
-use crate::objects::{Kind, Stopped, collision, controlled_by};
+use crate::objects::{Kind, collision, controlled_by};
 use crate::pass::{ActSnafu, Error};
 use held::{Held, Numbers};
 use leaf::Whose;
@@ -54,19 +54,16 @@ impl Controls for Bindings {
     }
 
     async fn pass(&self, binding: &ValkeyCertificateBinding) -> Result<(&'static str, Action), Error> {
-        let now = Timestamp::now();
+        let now = super::now();
         let Some(place) = Place::of(binding, &binding.spec.cluster_ref.name) else {
             return Ok(("unnamed", Action::await_change()));
         };
         let before = binding.status.clone().unwrap_or_default();
         let order = order(binding);
-        // Certificates that are made now are as new as an order could want them.
-        let is_asked = order != before.rotated_for && order.is_some() && !before.active.is_empty();
-        let mut outcome =
-            Outcome { bound: Vec::new(), unseen: Vec::new(), trouble: None, rotated_for: order };
+        let mut outcome = Outcome { bound: Vec::new(), unseen: Vec::new(), trouble: None };
         let mut failed = None;
         for wanted in &binding.spec.certificates {
-            match self.bind(binding, wanted, &place, is_asked, now).await {
+            match self.bind(binding, wanted, &place, order.as_deref(), now).await {
                 Ok(bound) => {
                     outcome.bound.push(bound);
                     continue;
@@ -85,9 +82,6 @@ impl Controls for Bindings {
             }
             outcome.unseen.push(wanted.component);
         }
-        if outcome.trouble.is_some() {
-            outcome.rotated_for.clone_from(&before.rotated_for);
-        }
         let grace = binding.spec.grace.duration().unwrap_or(SignedDuration::from_hours(1));
         let after = status::status(&outcome, grace, &before, place.generation, now);
         self.report(binding, &before, &after).await?;
@@ -97,10 +91,8 @@ impl Controls for Bindings {
         if outcome.trouble.is_some() {
             return Ok(("waiting", soon()));
         }
-        let due = outcome.bound.iter().map(|bound| {
-            let certificate = &bound.held.certificate;
-            lifetime::due(certificate.begins, certificate.ends, binding.spec.rotate_before_percent)
-        });
+        let percent = binding.spec.rotate_before_percent;
+        let due = outcome.bound.iter().map(|bound| plan::due(&bound.held, percent));
         let ends_of_grace = after.deprecated.iter().map(|one| one.accept_until.0);
         Ok(("looked", wake(due.chain(ends_of_grace), now)))
     }
@@ -122,6 +114,7 @@ impl Issuer {
             trusted: self.stored.trusted(),
             generation: self.stored.generation(),
             issuing_since: self.stored.issuing_since(),
+            ends: self.stored.issuer.authority.certificate().ends,
         }
     }
 }
@@ -133,10 +126,10 @@ impl Bindings {
         binding: &ValkeyCertificateBinding,
         wanted: &'a BoundCertificate,
         place: &Place,
-        is_asked: bool,
+        order: Option<&str>,
         now: Timestamp,
     ) -> Result<Bound<'a>, Stop> {
-        let issuer = self.issuer(place, wanted).map_err(|why| Stop::Trouble(Trouble::WaitsForBundle(why)))?;
+        let issuer = self.issuer(binding, place, wanted).map_err(Stop::Trouble)?;
         let live = self.caches.secret(&place.namespace, &wanted.secret_name);
         if let Some(taken) = live.as_ref().filter(|live| !controlled_by(live.meta(), Some(&place.uid))) {
             return Err(Stop::Trouble(taken_by(&collision(Kind::Secret, &wanted.secret_name, taken.meta()))));
@@ -150,7 +143,7 @@ impl Bindings {
         let leaf = leaf::leaf(wanted, &whose, validity, now);
         let (offer, held) = (issuer.offer(), live.as_deref().and_then(Held::read));
         let percent = binding.spec.rotate_before_percent;
-        let deed = plan::plan(held.as_ref(), &leaf, &offer, percent, is_asked, now);
+        let deed = plan::plan(held.as_ref(), &leaf, &offer, percent, order, now);
         let held = match (deed, held) {
             (Deed::Keep, Some(held)) => held,
             (Deed::Retrust, Some(held)) => Held {
@@ -161,36 +154,46 @@ impl Bindings {
             _ => {
                 let component: &'static str = wanted.component.into();
                 tracing::info!(binding = %place.name, component, ?deed, "issuing a certificate");
-                issue(&issuer.stored, &leaf, &offer).map_err(|why| {
-                    Stop::Trouble(Trouble::Wrong(
-                        CertificateReason::InvalidSpec,
-                        format!("{component}: {why}"),
-                    ))
-                })?
+                let made = issue(&issuer.stored, &leaf, &offer, order, now);
+                // What was issued before stays, if there is something: it is no worse.
+                made.map_err(|why| wrong(CertificateReason::Unusable, format!("{component}: {why}")))?
             }
         };
         let secret = held.secret(place.owned(&wanted.secret_name));
         let is_ours = |meta: &_| controlled_by(meta, Some(&place.uid));
         let stored = store(&self.desk.client, &place.namespace, &secret, live.as_deref(), is_ours).await;
-        stored.map_err(|stopped| match stopped {
-            Stopped::Taken(collision) => Stop::Trouble(taken_by(&collision)),
-            Stopped::Failed(error) => Stop::Failed(error),
+        stored.map_err(|unstored| match unstored {
+            Unstored::Taken(collision) => Stop::Trouble(taken_by(&collision)),
+            Unstored::Failed(error) => Stop::Failed(error),
+            Unstored::Ending => {
+                wrong(CertificateReason::Pending, format!("Secret {} is being deleted", wanted.secret_name))
+            }
         })?;
         Ok(Bound { wanted, purpose: issuer.purpose, held })
     }
 
     /// The bundle that signs, or why it does not.
-    fn issuer(&self, place: &Place, wanted: &BoundCertificate) -> Result<Issuer, String> {
+    fn issuer(
+        &self,
+        binding: &ValkeyCertificateBinding,
+        place: &Place,
+        wanted: &BoundCertificate,
+    ) -> Result<Issuer, Trouble> {
         let name = &wanted.bundle_ref.name;
+        let waits = |why: &str| Trouble::WaitsForBundle(format!("ValkeyCertificateBundle {name} {why}"));
         let known = self.caches.bundles.get(&ObjectRef::new(name).within(&place.namespace));
-        let known = known.ok_or_else(|| format!("ValkeyCertificateBundle {name} does not exist"))?;
-        let bundle =
-            known.0.as_ref().map_err(|_| format!("ValkeyCertificateBundle {name} cannot be read"))?;
+        let known = known.ok_or_else(|| waits("does not exist"))?;
+        let bundle = known.0.as_ref().map_err(|_| waits("cannot be read"))?;
+        // What it signs is believed by every member of its cluster, and by those of no other.
+        if bundle.spec.cluster_ref != binding.spec.cluster_ref {
+            let other = &bundle.spec.cluster_ref.name;
+            let message = format!("bundleRef: ValkeyCertificateBundle {name} signs for cluster {other}");
+            return Err(Trouble::Wrong(CertificateReason::InvalidSpec, message));
+        }
         let secret = self.caches.secret(&place.namespace, &bundle::key_secret(bundle));
         let secret = secret.filter(|secret| controlled_by(secret.meta(), bundle.uid().as_deref()));
-        let secret = secret.ok_or_else(|| format!("ValkeyCertificateBundle {name} cannot sign yet"))?;
-        let stored = Stored::read(&secret)
-            .map_err(|why| format!("ValkeyCertificateBundle {name} cannot sign: {why}"))?;
+        let secret = secret.ok_or_else(|| waits("cannot sign yet"))?;
+        let stored = Stored::read(&secret).map_err(|why| waits(&format!("cannot sign: {why}")))?;
         Ok(Issuer { stored, purpose: bundle.spec.purpose })
     }
 
@@ -210,7 +213,7 @@ impl Bindings {
             after.phase.map(Into::into),
             ends,
         );
-        for _ in before.deprecated.len()..after.deprecated.len() {
+        for _ in status::replaced(before, &after.active) {
             told.rotated(KIND);
         }
         if before == after {
@@ -223,11 +226,29 @@ impl Bindings {
     }
 }
 
-fn issue(stored: &Stored, leaf: &Leaf, offer: &Offer) -> Result<Held, String> {
-    let (chain, key) = stored.issuer.authority.issue(leaf).map_err(|error| kit::telemetry::chain(&error))?;
-    let certificate = pki::Certificate::read(&chain).map_err(|error| kit::telemetry::chain(&error))?;
-    let numbers = Numbers { trusts: offer.generation, issued_under: offer.generation };
-    Ok(Held { chain, key: key.pem(), trusted: offer.trusted.clone(), numbers, certificate })
+/// A new certificate, if those who hold others of the bundle would believe it.
+fn issue(
+    stored: &Stored,
+    leaf: &Leaf,
+    offer: &Offer,
+    order: Option<&str>,
+    now: Timestamp,
+) -> Result<Held, String> {
+    let signed = stored.issuer.authority.issue(leaf).map_err(|error| kit::telemetry::chain(&error))?;
+    let (chain, key) = (signed.0, signed.1.pem());
+    let expected = Expected { purposes: leaf.purposes.clone(), hosts: Vec::new() };
+    let certificate = judge(&chain, &key, &offer.trusted, &expected, now)
+        .map_err(|flaws| flaws.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    let numbers = Numbers {
+        trusts: offer.generation,
+        issued_under: offer.generation,
+        rotated_for: order.map(str::to_owned),
+    };
+    Ok(Held { chain, key, trusted: offer.trusted.clone(), numbers, certificate })
+}
+
+fn wrong(reason: CertificateReason, message: String) -> Stop {
+    Stop::Trouble(Trouble::Wrong(reason, message))
 }
 
 fn taken_by(collision: &crate::objects::Collision) -> Trouble {

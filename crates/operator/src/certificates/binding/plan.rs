@@ -16,6 +16,8 @@ pub(super) struct Offer {
     pub(super) generation: u64,
     /// The number under which the one who signs began to.
     pub(super) issuing_since: u64,
+    /// When the one who signs is over: nothing it signs lasts longer.
+    pub(super) ends: Timestamp,
 }
 
 /// What is done for one certificate.
@@ -51,7 +53,7 @@ pub(super) fn plan(
     leaf: &Leaf,
     offer: &Offer,
     percent: u8,
-    is_asked: bool,
+    order: Option<&str>,
     now: Timestamp,
 ) -> Deed {
     let Some(held) = held else { return Deed::Issue(Cause::Missing) };
@@ -68,14 +70,24 @@ pub(super) fn plan(
         Some(Cause::NotBelieved)
     } else if held.numbers.issued_under < offer.issuing_since {
         Some(Cause::Authority)
-    } else if now >= lifetime::due(certificate.begins, certificate.ends, percent) {
+    } else if now >= due(held, percent) && lasts(leaf, offer) > certificate.ends {
         Some(Cause::Due)
     } else {
-        is_asked.then_some(Cause::Asked)
+        (order.is_some() && order != held.numbers.rotated_for.as_deref()).then_some(Cause::Asked)
     };
     match cause {
         Some(cause) => Deed::Issue(cause),
         None if held.numbers.trusts != offer.generation || held.trusted != offer.trusted => Deed::Retrust,
         None => Deed::Keep,
     }
+}
+
+/// The moment at which a certificate is to be replaced.
+pub(super) fn due(held: &Held, percent: u8) -> Timestamp {
+    lifetime::due_since_signed(held.certificate.begins, held.certificate.ends, percent)
+}
+
+/// Until when a new one would last. One that ends no later than the one before is no gain.
+fn lasts(leaf: &Leaf, offer: &Offer) -> Timestamp {
+    leaf.from.saturating_add(leaf.validity).unwrap_or(Timestamp::MAX).min(offer.ends)
 }

@@ -10,6 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::held::Held;
 
+/// How many of those that were replaced are listed.
+const LISTED: usize = 32;
+
 /// A certificate that is in its Secret.
 #[derive(Debug)]
 pub(super) struct Bound<'a> {
@@ -32,8 +35,6 @@ pub(super) struct Outcome<'a> {
     pub(super) unseen: Vec<Component>,
     /// The first thing that is wrong.
     pub(super) trouble: Option<Trouble>,
-    /// The order that was carried out for every certificate.
-    pub(super) rotated_for: Option<String>,
 }
 
 pub(super) fn status(
@@ -61,7 +62,7 @@ pub(super) fn status(
         expires_at,
         active,
         deprecated,
-        rotated_for: outcome.rotated_for.clone(),
+        rotated_for: rotated_for(outcome, before),
         last_checked: before.last_checked.clone(),
         conditions: merge(&before.conditions, &[ready], generation, now),
     };
@@ -87,6 +88,24 @@ fn active(bound: &Bound<'_>) -> ActiveCertificate {
     }
 }
 
+/// The order that every certificate was issued for, or after.
+fn rotated_for(outcome: &Outcome<'_>, before: &ValkeyCertificateBindingStatus) -> Option<String> {
+    let mut orders = outcome.bound.iter().map(|bound| bound.held.numbers.rotated_for.as_ref());
+    let first = orders.next().flatten();
+    let is_one = outcome.unseen.is_empty() && orders.all(|order| order == first);
+    if is_one { first.cloned() } else { before.rotated_for.clone() }
+}
+
+/// Those that were active and have another in their place now.
+pub(super) fn replaced<'a>(
+    before: &'a ValkeyCertificateBindingStatus,
+    active: &'a [ActiveCertificate],
+) -> impl Iterator<Item = &'a ActiveCertificate> {
+    before.active.iter().filter(|then| {
+        active.iter().any(|now| now.component == then.component && now.thumbprint != then.thumbprint)
+    })
+}
+
 /// Those that were just replaced, and those before whose time is not over.
 fn deprecated(
     active: &[ActiveCertificate],
@@ -95,16 +114,15 @@ fn deprecated(
     now: Timestamp,
 ) -> Vec<DeprecatedCertificate> {
     let accept_until = Time(now.saturating_add(grace).unwrap_or(now));
-    let replaced = before.active.iter().filter(|then| {
-        active.iter().any(|now| now.component == then.component && now.thumbprint != then.thumbprint)
-    });
-    let replaced = replaced.map(|one| DeprecatedCertificate {
+    let replaced = replaced(before, active).map(|one| DeprecatedCertificate {
         component: one.component,
         thumbprint: one.thumbprint.clone(),
         accept_until: accept_until.clone(),
     });
     let still = before.deprecated.iter().filter(|one| one.accept_until.0 > now).cloned();
-    still.chain(replaced).collect()
+    let all: Vec<_> = still.chain(replaced).collect();
+    let beyond = all.len().saturating_sub(LISTED);
+    all.into_iter().skip(beyond).collect()
 }
 
 fn judged(

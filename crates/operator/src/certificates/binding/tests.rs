@@ -42,13 +42,18 @@ fn authority() -> Authority {
 }
 
 fn offer(authority: &Authority, generation: u64, issuing_since: u64) -> Offer {
-    Offer { trusted: authority.anchor().to_owned(), generation, issuing_since }
+    Offer {
+        trusted: authority.anchor().to_owned(),
+        generation,
+        issuing_since,
+        ends: authority.certificate().ends,
+    }
 }
 
 fn held(authority: &Authority, leaf: &Leaf) -> Held {
     let (chain, key) = authority.issue(leaf).expect("should be signed");
     let certificate = Certificate::read(&chain).expect("should be read");
-    let numbers = Numbers { trusts: 1, issued_under: 1 };
+    let numbers = Numbers { trusts: 1, issued_under: 1, rotated_for: Some("old".to_owned()) };
     let held = Held { chain, key: key.pem(), trusted: authority.anchor().to_owned(), numbers, certificate };
     Held::read(&held.secret(ObjectMeta::default())).expect("should be read back")
 }
@@ -58,22 +63,28 @@ fn a_certificate_is_issued_for_a_reason_and_otherwise_kept() {
     let (authority, other) = (authority(), authority());
     let leaf = leaf_of(&wanted(Component::Sidecar));
     let held = held(&authority, &leaf);
-    let deed = |held: Option<&Held>, leaf: &Leaf, offer: &Offer, asked: bool, later: i64| {
-        plan(held, leaf, offer, 66, asked, noon() + days(later))
+    let deed = |held: Option<&Held>, leaf: &Leaf, offer: &Offer, order: Option<&str>, later: i64| {
+        let now = noon() + days(later);
+        plan(held, &Leaf { from: now, ..leaf.clone() }, offer, 66, order, now)
     };
     let same = offer(&authority, 1, 1);
-    assert_eq!(deed(None, &leaf, &same, false, 0), Deed::Issue(Cause::Missing));
-    assert_eq!(deed(Some(&held), &leaf, &same, false, 0), Deed::Keep);
-    assert_eq!(deed(Some(&held), &leaf, &same, false, 58), Deed::Keep);
-    assert_eq!(deed(Some(&held), &leaf, &same, false, 60), Deed::Issue(Cause::Due));
-    assert_eq!(deed(Some(&held), &leaf, &same, true, 0), Deed::Issue(Cause::Asked));
-    assert_eq!(deed(Some(&held), &leaf, &offer(&authority, 2, 1), false, 0), Deed::Retrust);
-    assert_eq!(deed(Some(&held), &leaf, &offer(&authority, 2, 2), false, 0), Deed::Issue(Cause::Authority));
-    assert_eq!(deed(Some(&held), &leaf, &offer(&other, 1, 1), false, 0), Deed::Issue(Cause::NotBelieved));
-    assert_eq!(deed(Some(&held), &leaf, &same, false, 91), Deed::Issue(Cause::NotBelieved));
+    assert_eq!(deed(None, &leaf, &same, None, 0), Deed::Issue(Cause::Missing));
+    assert_eq!(deed(Some(&held), &leaf, &same, None, 0), Deed::Keep);
+    assert_eq!(deed(Some(&held), &leaf, &same, None, 58), Deed::Keep);
+    assert_eq!(deed(Some(&held), &leaf, &same, None, 60), Deed::Issue(Cause::Due));
+    assert_eq!(deed(Some(&held), &leaf, &same, Some("new"), 0), Deed::Issue(Cause::Asked));
+    assert_eq!(deed(Some(&held), &leaf, &offer(&authority, 2, 1), None, 0), Deed::Retrust);
+    assert_eq!(deed(Some(&held), &leaf, &offer(&authority, 2, 2), None, 0), Deed::Issue(Cause::Authority));
+    assert_eq!(deed(Some(&held), &leaf, &offer(&other, 1, 1), None, 0), Deed::Issue(Cause::NotBelieved));
+    assert_eq!(deed(Some(&held), &leaf, &same, None, 91), Deed::Issue(Cause::NotBelieved));
+
+    assert_eq!(deed(Some(&held), &leaf, &same, Some("old"), 0), Deed::Keep, "carried out already");
+    // Nothing is gained from another one that ends when this one does.
+    let over_soon = Offer { ends: held.certificate.ends, ..same.clone() };
+    assert_eq!(deed(Some(&held), &leaf, &over_soon, None, 80), Deed::Keep);
 
     let ordered_otherwise = Leaf { hosts: vec!["a".to_owned(), "b".to_owned()], ..leaf.clone() };
-    assert_eq!(deed(Some(&held), &ordered_otherwise, &same, false, 0), Deed::Keep);
+    assert_eq!(deed(Some(&held), &ordered_otherwise, &same, None, 0), Deed::Keep);
     for other in [
         Leaf { hosts: vec!["a".to_owned()], ..leaf.clone() },
         Leaf { addresses: Vec::new(), ..leaf.clone() },
@@ -81,11 +92,41 @@ fn a_certificate_is_issued_for_a_reason_and_otherwise_kept() {
         Leaf { purposes: vec![Purpose::Client], ..leaf.clone() },
         Leaf { name: "another".to_owned(), ..leaf.clone() },
     ] {
-        assert_eq!(deed(Some(&held), &other, &same, false, 0), Deed::Issue(Cause::Other), "{other:?}");
+        assert_eq!(deed(Some(&held), &other, &same, None, 0), Deed::Issue(Cause::Other), "{other:?}");
     }
     let mut strange_key = held.clone();
     strange_key.key = authority.issue(&leaf).expect("should be signed").1.pem();
-    assert_eq!(deed(Some(&strange_key), &leaf, &same, false, 0), Deed::Issue(Cause::NotBelieved));
+    assert_eq!(deed(Some(&strange_key), &leaf, &same, None, 0), Deed::Issue(Cause::NotBelieved));
+}
+
+/// A life of minutes is not over before it begins: the head start for clocks that are behind does not count.
+#[test]
+fn a_short_life_is_not_due_when_it_is_issued() {
+    let authority = authority();
+    let short = Leaf { validity: SignedDuration::from_mins(2), ..leaf_of(&wanted(Component::Sidecar)) };
+    let held = held(&authority, &short);
+    let deed = |seconds: i64| {
+        let now = noon() + SignedDuration::from_secs(seconds);
+        plan(Some(&held), &Leaf { from: now, ..short.clone() }, &offer(&authority, 1, 1), 66, None, now)
+    };
+    assert_eq!(deed(0), Deed::Keep);
+    assert_eq!(deed(78), Deed::Keep);
+    assert_eq!(deed(80), Deed::Issue(Cause::Due));
+}
+
+/// An order is remembered with what it was carried out on: trouble with one certificate does not replace another again.
+#[test]
+fn an_order_is_done_when_every_certificate_is_issued_for_it() {
+    let wanted = wanted(Component::Sidecar);
+    let held = held(&authority(), &leaf_of(&wanted));
+    let before =
+        ValkeyCertificateBindingStatus { rotated_for: Some("older".to_owned()), ..Default::default() };
+    let told = |unseen: Vec<Component>| {
+        let outcome = Outcome { unseen, ..outcome(&wanted, held.clone(), None) };
+        status(&outcome, days(1), &before, Some(1), noon()).rotated_for
+    };
+    assert_eq!(told(Vec::new()).as_deref(), Some("old"));
+    assert_eq!(told(vec![Component::Exporter]).as_deref(), Some("older"));
 }
 
 #[test]
@@ -111,7 +152,7 @@ fn components_are_who_they_are_and_may_do_what_they_do() {
 
 fn outcome(wanted: &BoundCertificate, held: Held, trouble: Option<Trouble>) -> Outcome<'_> {
     let bound = vec![Bound { wanted, purpose: BundlePurpose::Mtls, held }];
-    Outcome { bound, unseen: Vec::new(), trouble, rotated_for: None }
+    Outcome { bound, unseen: Vec::new(), trouble }
 }
 
 #[test]

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::ValkeyCertificateBundle;
 use api::condition::CertificateReason;
 use jiff::{SignedDuration, Timestamp};
-use pki::AuthorityError;
 use pki::rotation::{self, Next};
+use pki::{AuthorityError, Certificate, split};
 
 use super::super::order;
 use super::super::pem::{TRUSTED, text};
 use super::super::place::Place;
 use super::super::root::Root;
-use super::super::store::store;
+use super::super::store::{Unstored, store};
 use super::observe::Observed;
 use super::plan::{self, Asked, Deed};
 use super::stored::{Below, Earlier, Stored};
 use super::{Bundles, key_secret, public_secret};
-use crate::objects::{Collision, Kind, Stopped, collision, controlled_by};
+use crate::objects::{Collision, Kind, collision, controlled_by};
 
 /// What a pass came to.
 pub(super) enum Outcome {
@@ -53,12 +53,11 @@ impl Bundles {
             }
         };
         let order = order(bundle);
-        let root_thumbprint =
-            observed.root.as_ref().ok().map(|root| root.authority.certificate().thumbprint.clone());
         let asked = Asked {
             policy: &bundle.spec.rotation_policy,
             order: order.as_deref(),
-            root: root_thumbprint.as_deref(),
+            root: observed.root.as_ref().ok().map(|root| root.authority.certificate()),
+            validity: validity(bundle),
         };
         let deed = plan::plan(&asked, stored.as_ref(), &observed.parties, now);
         let is_step = matches!(deed, Deed::Begin | Deed::Renew | Deed::Publish(_));
@@ -66,6 +65,9 @@ impl Bundles {
             (Deed::WaitFor(parties), _) => (parties.clone(), None),
             (Deed::WaitForRoot, Err(why)) => {
                 (BTreeSet::new(), Some(format!("another one is wanted, but {why}")))
+            }
+            (Deed::Rest, _) => {
+                (BTreeSet::new(), stored.as_ref().and_then(|stored| late(&asked, stored, now)))
             }
             _ => (BTreeSet::new(), None),
         };
@@ -82,20 +84,57 @@ impl Bundles {
             let live = observed.key.as_deref();
             match store(&self.desk.client, &place.namespace, &secret, live, is_ours).await {
                 Ok(()) => {}
-                Err(Stopped::Taken(collision)) => return taken_by(&collision),
-                Err(Stopped::Failed(error)) => return Outcome::Failed(error),
+                Err(unstored) => return not_stored(unstored, &key_name),
             }
         }
-        let earlier_roots = observed.public.as_deref().and_then(|secret| text(secret, TRUSTED));
-        let roots = observed.root.as_ref().ok().map(|root| root.trusted.clone()).or(earlier_roots);
-        let public = next.public(place.owned(&public_name), &roots.unwrap_or_default());
+        let public = next.public(place.owned(&public_name), &roots(&next, observed));
         let live = observed.public.as_deref();
         match store(&self.desk.client, &place.namespace, &public, live, is_ours).await {
             Ok(()) => Outcome::Signs { stored: Box::new(next), waits_for, hint },
-            Err(Stopped::Taken(collision)) => taken_by(&collision),
-            Err(Stopped::Failed(error)) => Outcome::Failed(error),
+            Err(unstored) => not_stored(unstored, &public_name),
         }
     }
+}
+
+fn not_stored(unstored: Unstored, name: &str) -> Outcome {
+    match unstored {
+        Unstored::Taken(collision) => taken_by(&collision),
+        Unstored::Failed(error) => Outcome::Failed(error),
+        Unstored::Ending => {
+            Outcome::Wrong(CertificateReason::Pending, format!("Secret {name} is being deleted"))
+        }
+    }
+}
+
+/// How long a new authority is to be valid.
+fn validity(bundle: &ValkeyCertificateBundle) -> SignedDuration {
+    SignedDuration::from_hours(24 * i64::from(bundle.spec.valid_for_days))
+}
+
+/// What to say of an authority that is not replaced although its time has come.
+fn late(asked: &Asked<'_>, stored: &Stored, now: Timestamp) -> Option<String> {
+    let is_late = !stored.is_moving() && now >= plan::renewal(asked.policy, stored);
+    let why = if asked.policy.auto_rotate {
+        "its root is over no later, and must be replaced first"
+    } else {
+        "it is replaced only when somebody asks for it (annotation valkey.io/rotate)"
+    };
+    is_late.then(|| why.to_owned())
+}
+
+/// The roots for those who trust them. One that is replaced stays known for as long as somebody shows what it signed: while the
+/// bundle moves, and while its own authority is below that one.
+pub(super) fn roots(stored: &Stored, observed: &Observed) -> String {
+    let earlier = observed.public.as_deref().and_then(|secret| text(secret, TRUSTED)).unwrap_or_default();
+    let Ok(root) = &observed.root else { return earlier };
+    let now = split(&root.trusted);
+    let is_known =
+        |pem: &String| Certificate::read(pem).is_ok_and(|one| one.thumbprint == stored.issuer.root);
+    if !stored.is_moving() && now.iter().any(is_known) {
+        return root.trusted.clone();
+    }
+    let before = split(&earlier).into_iter().filter(|pem| !now.contains(pem));
+    before.chain(now.iter().cloned()).collect()
 }
 
 fn taken_by(collision: &Collision) -> Outcome {
@@ -115,13 +154,16 @@ pub(super) fn advance(
     let fresh = |root: &Root| -> Result<Below, AuthorityError> {
         let purpose: &'static str = bundle.spec.purpose.into();
         let name = format!("{} {purpose}", bundle.spec.cluster_ref.name);
-        let days = SignedDuration::from_hours(24 * i64::from(bundle.spec.valid_for_days));
-        let authority = root.authority.below(&name, now, days)?;
+        let authority = root.authority.below(&name, now, validity(bundle))?;
         Ok(Below { authority, root: root.authority.certificate().thumbprint.clone() })
     };
     let advanced = match (deed, stored, &observed.root) {
         (Deed::Begin, None, Ok(root)) => {
-            Some(Stored::first(fresh(root)?, Earlier::read(observed.public.as_deref()), order))
+            let told = bundle.status.as_ref().and_then(|status| status.published);
+            let claimed = observed.parties.values().map(|proof| proof.trusts.max(proof.shows)).max();
+            let seen = told.and_then(|told| u64::try_from(told).ok()).max(claimed).unwrap_or_default();
+            let earlier = Earlier::read(observed.public.as_deref()).at_least(seen);
+            Some(Stored::first(fresh(root)?, earlier, order))
         }
         (Deed::Renew, Some(stored), Ok(root)) => {
             let next = stored.with_next(fresh(root)?, order);

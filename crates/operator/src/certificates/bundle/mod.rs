@@ -60,11 +60,11 @@ impl Controls for Bundles {
     }
 
     async fn pass(&self, bundle: &ValkeyCertificateBundle) -> Result<(&'static str, Action), Error> {
-        let now = Timestamp::now();
+        let now = super::now();
         let Some(place) = Place::of(bundle, &bundle.spec.cluster_ref.name) else {
             return Ok(("unnamed", Action::await_change()));
         };
-        let observed = self.observe(bundle, &place).await;
+        let observed = self.observe(bundle, &place, now).await;
         let outcome = self.act(bundle, &place, &observed, now).await;
         // After a conflict, what was looked at is not what there is: whatever was found out is not so.
         if !matches!(&outcome, Outcome::Failed(error) if error.is_conflict()) {
@@ -73,7 +73,10 @@ impl Controls for Bundles {
         match outcome {
             Outcome::Failed(error) => Err(error).context(ActSnafu { kind: KIND, object: place.name }),
             Outcome::Signs { stored, .. } => {
-                Ok(("looked", wake([plan::renewal(&bundle.spec.rotation_policy, &stored)], now)))
+                let policy = &bundle.spec.rotation_policy;
+                let renewal = policy.auto_rotate.then(|| plan::renewal(policy, &stored));
+                let ends = stored.issuer.authority.certificate().ends;
+                Ok(("looked", wake(renewal.into_iter().chain([ends]), now)))
             }
             Outcome::Waits(_) | Outcome::Wrong(..) => Ok(("waiting", soon())),
         }

@@ -10,6 +10,7 @@ use kube::ResourceExt as _;
 use kube::runtime::reflector::ObjectRef;
 use pki::rotation::Proof;
 
+use super::super::KEEP_SECRETS_FOR;
 use super::super::place::Place;
 use super::super::root::{self, Root};
 use super::{Bundles, key_secret, public_secret};
@@ -25,36 +26,51 @@ pub(super) struct Observed {
 }
 
 impl Bundles {
-    pub(super) async fn observe(&self, bundle: &ValkeyCertificateBundle, place: &Place) -> Observed {
+    pub(super) async fn observe(
+        &self,
+        bundle: &ValkeyCertificateBundle,
+        place: &Place,
+        now: Timestamp,
+    ) -> Observed {
         Observed {
-            root: self.root(bundle, place).await,
+            root: self.root(bundle, place, now).await,
             key: self.caches.secret(&place.namespace, &key_secret(bundle)),
             public: self.caches.secret(&place.namespace, &public_secret(bundle)),
-            parties: self.parties(place),
+            parties: self.parties(bundle, place),
         }
     }
 
     /// Whoever is to sign for a new authority. The Secret is read by name in the operator's namespace.
-    async fn root(&self, bundle: &ValkeyCertificateBundle, place: &Place) -> Result<Root, String> {
+    async fn root(
+        &self,
+        bundle: &ValkeyCertificateBundle,
+        place: &Place,
+        now: Timestamp,
+    ) -> Result<Root, String> {
         let name = &bundle.spec.ca_ref.name;
         let known = self.caches.roots.get(&ObjectRef::new(name));
         let Some(known) = known else { return Err(format!("ValkeyCA {name} does not exist")) };
         let Ok(root) = &known.0 else { return Err(format!("ValkeyCA {name} cannot be read")) };
         let secret = (self.operator_namespace.as_str(), root::secret_name(root));
-        let referrer = self.desk.call.referrer(&place.namespace, &place.name);
+        let referrer = self.desk.call.referrer(&place.namespace, &place.name, KEEP_SECRETS_FOR);
         match self.references.read(&self.desk.client, (secret.0, &secret.1), referrer).await {
-            Known::There(secret) => root::usable(&secret, Timestamp::now())
-                .map_err(|why| format!("ValkeyCA {name} cannot sign: {why}")),
+            Known::There(secret) => {
+                root::usable(&secret, now).map_err(|why| format!("ValkeyCA {name} cannot sign: {why}"))
+            }
             Known::Missing => Err(format!("ValkeyCA {name} has no root yet")),
             Known::NotYet => Err(format!("the Secret of ValkeyCA {name} cannot be read")),
         }
     }
 
     /// Everybody who holds something of this bundle, and what of it.
-    fn parties(&self, place: &Place) -> BTreeMap<String, Proof> {
+    fn parties(&self, bundle: &ValkeyCertificateBundle, place: &Place) -> BTreeMap<String, Proof> {
         let mut parties = BTreeMap::new();
         for guarded in self.caches.bindings_of(&place.namespace, &place.name) {
             let Ok(binding) = &guarded.0 else { continue };
+            // Another cluster's gets nothing, so it is not waited for either.
+            if binding.spec.cluster_ref != bundle.spec.cluster_ref {
+                continue;
+            }
             let active = binding.status.iter().flat_map(|status| &status.active);
             let held: BTreeMap<_, _> = active.map(|one| (one.component, one)).collect();
             let ours = binding.spec.certificates.iter().filter(|one| one.bundle_ref.name == place.name);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::certificates::RotationPolicy;
 use jiff::{SignedDuration, Timestamp};
-use pki::lifetime::due;
+use pki::Certificate;
+use pki::lifetime::due_since_signed;
 use pki::rotation::{self, Next, Proof, Published};
 
 use super::stored::Stored;
@@ -29,8 +30,10 @@ pub(super) enum Deed {
 pub(super) struct Asked<'a> {
     pub(super) policy: &'a RotationPolicy,
     pub(super) order: Option<&'a str>,
-    /// Thumbprint of the root, if there is one that can sign.
-    pub(super) root: Option<&'a str>,
+    /// The root, if there is one that can sign.
+    pub(super) root: Option<&'a Certificate>,
+    /// How long a new authority would be valid.
+    pub(super) validity: SignedDuration,
 }
 
 /// What comes next. Only one authority is on its way at a time: what is asked for meanwhile comes after it.
@@ -69,17 +72,25 @@ enum Cause {
 
 fn is_due(asked: &Asked<'_>, stored: &Stored, now: Timestamp) -> Option<Cause> {
     let is_ordered = asked.order.is_some() && asked.order != stored.rotated_for.as_deref();
-    if is_ordered || (asked.policy.auto_rotate && now >= renewal(asked.policy, stored)) {
+    let is_over_soon = asked.policy.auto_rotate && now >= renewal(asked.policy, stored);
+    if is_ordered || (is_over_soon && is_gain(asked, stored, now)) {
         return Some(Cause::Asked);
     }
-    let is_other = asked.root.is_some_and(|root| root != stored.issuer.root);
+    let is_other = asked.root.is_some_and(|root| root.thumbprint != stored.issuer.root);
     (asked.policy.auto_rotate && is_other).then_some(Cause::Root)
+}
+
+/// Whether a new authority would last longer. Below a root that is over first, it would not, again and again.
+fn is_gain(asked: &Asked<'_>, stored: &Stored, now: Timestamp) -> bool {
+    let lasts = now.saturating_add(asked.validity).unwrap_or(Timestamp::MAX);
+    let lasts = asked.root.map_or(lasts, |root| lasts.min(root.ends));
+    lasts > stored.issuer.authority.certificate().ends
 }
 
 /// The moment at which an authority is to be replaced.
 pub(super) fn renewal(policy: &RotationPolicy, stored: &Stored) -> Timestamp {
     let certificate = stored.issuer.authority.certificate();
-    let by_percent = due(certificate.begins, certificate.ends, policy.rotate_before_percent);
+    let by_percent = due_since_signed(certificate.begins, certificate.ends, policy.rotate_before_percent);
     let by_days = policy.renew_before_days.map(|days| {
         let days = SignedDuration::from_hours(24 * i64::from(days));
         certificate.ends.saturating_sub(days).unwrap_or(certificate.begins).max(certificate.begins)

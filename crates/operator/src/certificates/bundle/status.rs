@@ -29,10 +29,10 @@ pub(super) fn status(
     generation: Option<i64>,
     now: Timestamp,
 ) -> ValkeyCertificateBundleStatus {
-    let (phase, reason, message) = judged(found);
+    let (phase, reason, message) = judged(found, now);
     let ready = Assessment {
         condition: CertificateCondition::Ready,
-        state: matches!(found, Found::Signs { .. }).into(),
+        state: [BundlePhase::Issued, BundlePhase::Rotating].contains(&phase).into(),
         reason,
         message: message.clone(),
     };
@@ -66,12 +66,15 @@ pub(super) fn status(
     after
 }
 
-fn judged(found: &Found<'_>) -> (BundlePhase, CertificateReason, String) {
+fn judged(found: &Found<'_>, now: Timestamp) -> (BundlePhase, CertificateReason, String) {
     match found {
         Found::Signs { stored, waits_for, hint } => {
-            let is_moving = stored.next.is_some() || stored.published().trusted.len() > 1;
             let ends = stored.issuer.authority.certificate().ends;
-            match (is_moving, hint) {
+            if ends <= now {
+                let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+                return (BundlePhase::Error, CertificateReason::Unusable, format!("expired at {ends}{hint}"));
+            }
+            match (stored.is_moving(), hint) {
                 (_, Some(hint)) => {
                     (BundlePhase::Issued, CertificateReason::Issued, format!("valid until {ends}; {hint}"))
                 }

@@ -141,6 +141,11 @@ impl Stored {
         }
     }
 
+    /// Another authority is on its way, or the one before is still trusted.
+    pub(super) fn is_moving(&self) -> bool {
+        self.next.is_some() || self.trusted.len() > 1
+    }
+
     /// Whom members trust, as they get it.
     pub(in super::super) fn trusted(&self) -> String {
         self.trusted.concat()
@@ -198,6 +203,11 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
+    /// With a number that is no smaller: whoever claims to have seen one must not be believed to have seen what comes now.
+    pub(super) fn at_least(self, generation: u64) -> Self {
+        Self { generation: self.generation.max(generation), ..self }
+    }
+
     /// From the Secret for everybody.
     pub(super) fn read(public: Option<&Secret>) -> Self {
         let Some(public) = public else { return Self::default() };

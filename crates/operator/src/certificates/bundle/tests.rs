@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::certificates::ValkeyCertificateBundleSpec;
 use jiff::{SignedDuration, Timestamp};
 use pki::rotation::Proof;
-use pki::{Authority, Expected, Leaf, Purpose, judge};
+use pki::{Authority, Certificate, Expected, Leaf, Purpose, judge};
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use secrecy::SecretString;
 use serde_json::json;
 
 use super::super::root::Root;
-use super::act::advance;
+use super::act::{advance, roots};
 use super::observe::Observed;
 use super::plan::{Asked, Deed, plan};
 use super::status::status;
@@ -65,12 +65,11 @@ impl World {
     }
 
     fn deed(&self) -> Deed {
-        let thumbprint =
-            self.observed.root.as_ref().ok().map(|root| root.authority.certificate().thumbprint.clone());
         let asked = Asked {
             policy: &self.bundle.spec.rotation_policy,
             order: self.order.as_deref(),
-            root: thumbprint.as_deref(),
+            root: self.observed.root.as_ref().ok().map(|root| root.authority.certificate()),
+            validity: days(i64::from(self.bundle.spec.valid_for_days)),
         };
         plan(&asked, self.stored().as_ref(), &self.observed.parties, self.now)
     }
@@ -83,9 +82,23 @@ impl World {
             .expect("should be signed");
         if let (true, Some(next)) = (is_step, next) {
             self.observed.key = Some(Arc::new(next.secret(place().owned("key"))));
-            self.observed.public = Some(Arc::new(next.public(place().owned("public"), "")));
+            self.publish(&next);
         }
         is_step
+    }
+
+    fn publish(&mut self, stored: &Stored) {
+        let roots = roots(stored, &self.observed);
+        self.observed.public = Some(Arc::new(stored.public(place().owned("public"), &roots)));
+    }
+
+    /// Thumbprints of the roots that others are told to trust.
+    fn roots(&mut self) -> Vec<String> {
+        let stored = self.stored().expect("should be one");
+        self.publish(&stored);
+        let public = self.observed.public.as_deref().expect("should be there");
+        let told = super::super::pem::text(public, "ca.crt").unwrap_or_default();
+        Certificate::read_all(&told).expect("should be read").into_iter().map(|one| one.thumbprint).collect()
     }
 
     fn settle(&mut self) -> usize {
@@ -189,6 +202,71 @@ fn nobody_goes_on_before_everybody_has_shown_the_last_step() {
     assert_eq!(world.trusted().len(), 1);
     world.observed.parties = party(4, 3);
     assert_eq!(world.deed(), Deed::Rest);
+}
+
+/// Whoever trusts the root believes what members show, whatever root that is below.
+#[test]
+fn a_root_that_is_replaced_stays_known_for_as_long_as_it_is_shown() {
+    let thumbprint = |root: &Root| root.authority.certificate().thumbprint.clone();
+    for auto_rotate in [true, false] {
+        let mut world = World::new(&json!({"rotationPolicy": {"autoRotate": auto_rotate}}));
+        let (old, new) = (root("old"), root("new"));
+        let (before, after) = (thumbprint(&old), thumbprint(&new));
+        let end = if auto_rotate { vec![after.clone()] } else { vec![before.clone(), after.clone()] };
+        world.observed.root = Ok(old);
+        world.settle();
+        assert_eq!(world.roots(), std::slice::from_ref(&before));
+        world.observed.root = Ok(new);
+        assert_eq!(world.roots(), [before.clone(), after.clone()], "nothing is signed below the new one yet");
+        let party =
+            |trusts, shows| BTreeMap::from([("cache-0-0/server".to_owned(), Proof { trusts, shows })]);
+        for (trusts, shows) in [(1, 1), (2, 1), (2, 2)] {
+            world.observed.parties = party(trusts, shows);
+            world.pass();
+            assert_eq!(
+                world.roots(),
+                [before.clone(), after.clone()],
+                "somebody shows what the old one signed"
+            );
+        }
+        world.observed.parties = party(9, 9);
+        world.settle();
+        assert_eq!(world.roots(), end);
+        world.observed.root = Err("it is gone".to_owned());
+        assert_eq!(world.roots(), end, "nobody takes them away");
+    }
+}
+
+/// Below a root that is over soon, another authority is over as soon.
+#[test]
+fn time_alone_makes_no_authority_that_lasts_no_longer() {
+    let mut world = World::new(&json!({"validForDays": 3650, "rotationPolicy": {"renewBeforeDays": 900}}));
+    world.settle();
+    world.now = noon() + days(200);
+    assert_eq!(world.deed(), Deed::Rest);
+    let later = Authority::root("root", noon(), days(5000)).expect("should be made");
+    let trusted = later.anchor().to_owned();
+    world.observed.root = Ok(Root { authority: later, trusted });
+    assert_eq!(world.deed(), Deed::Renew);
+}
+
+/// A number that somebody claims to have seen is not given again.
+#[test]
+fn numbers_go_on_where_somebody_has_seen_them() {
+    let mut world = World::new(&json!({}));
+    let claims = Proof { trusts: 7, shows: 5 };
+    world.observed.parties = BTreeMap::from([("cache-0-0/sidecar".to_owned(), claims)]);
+    world.pass();
+    assert_eq!(world.stored().expect("should be one").generation(), 8);
+}
+
+#[test]
+fn an_authority_that_is_over_is_not_called_ready() {
+    let mut world = World::new(&json!({}));
+    world.settle();
+    world.now = noon() + days(366);
+    let status = world.status();
+    assert_eq!((status.phase, status.conditions[0].status.as_str()), (Some(BundlePhase::Error), "False"));
 }
 
 /// The key is lost, and nobody who was trusted is forgotten.

@@ -30,9 +30,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::control::{self, Controls, Desk};
-use super::store::store;
-use super::{events, order, soon, wake};
-use crate::objects::Stopped;
+use super::store::{Unstored, store};
+use super::{KEEP_SECRETS_FOR, events, order, soon, wake};
 use crate::pass::{ActSnafu, Error};
 use crate::references::{Known, References};
 use crate::settings::Settings;
@@ -111,13 +110,15 @@ impl Controls for Roots {
     }
 
     async fn pass(&self, root: &ValkeyCA) -> Result<(&'static str, Action), Error> {
-        let now = Timestamp::now();
+        let now = super::now();
         let (name, before) = (root.name_any(), root.status.clone().unwrap_or_default());
         let secret_name = secret_name(root);
-        let known = self
-            .references
-            .read(&self.desk.client, (&self.namespace, &secret_name), self.desk.call.referrer("", &name))
-            .await;
+        let referrer = self.desk.call.referrer("", &name, KEEP_SECRETS_FOR);
+        let known = self.references.read(&self.desk.client, (&self.namespace, &secret_name), referrer).await;
+        if matches!(known, Known::NotYet) {
+            // Nothing is known of it, good or bad, so nothing is said or made.
+            return Ok(("unseen", soon()));
+        }
         let Seen { found, moments, mut error } = match root.spec.source {
             CaSource::External => match self.ask_cert_manager(root, &secret_name).await {
                 Ok(()) => given(&root.spec, &known, &secret_name, now),
@@ -240,31 +241,45 @@ impl Roots {
             return unusable(format!("Secret {secret_name} {words}")).into();
         };
         let order = order(root);
-        let plan = plan::plan(&root.spec, stored.as_ref(), order.as_deref(), &self.followers(&name), now);
+        let followers = self.followers(&name);
+        let plan = plan::plan(&root.spec, stored.as_ref(), order.as_deref(), &followers, now);
         let days = SignedDuration::from_hours(24 * i64::from(root.spec.valid_for_days));
         let next = match (plan.deed, stored.clone()) {
             (Deed::Make, _) | (_, None) => Contents::first(&name, days, order, now),
             (Deed::Announce, Some(stored)) => stored.announced(&name, days, order, now),
             (Deed::Switch, Some(stored)) => Ok(stored.switched(now)),
             (Deed::Retire, Some(stored)) => Ok(stored.retired(now)),
+            (Deed::Date, Some(stored)) => Ok(stored.dated(now)),
             (Deed::Rest, Some(stored)) => Ok(stored),
         };
         let next = match next {
             Ok(next) => next,
             Err(error) => return unusable(kit::telemetry::chain(&error)).into(),
         };
-        let mut seen = Seen { found: found(&next), moments: plan.wake.into_iter().collect(), error: None };
+        let secret = next.secret(metadata(secret_name, &name));
+        if let Err(why) = usable(&secret, now) {
+            return unusable(format!("Secret {secret_name}: {why}")).into();
+        }
         if plan.deed != Deed::Rest {
             tracing::info!(root = %name, deed = ?plan.deed, "replacing the root");
-            let secret = next.secret(metadata(secret_name, &name));
-            let is_ours = |meta: &ObjectMeta| is_ours(meta, &name);
-            match store(&self.desk.client, &self.namespace, &secret, live, is_ours).await {
-                Ok(()) => {}
-                Err(Stopped::Taken(_)) => return self.taken(secret_name).into(),
-                Err(Stopped::Failed(error)) => {
-                    seen = Seen { found: stored.as_ref().map_or_else(pending, found), ..seen };
-                    seen.error = Some(error);
-                }
+        }
+        let mut seen =
+            Seen { found: found(&next, &followers), moments: plan.wake.into_iter().collect(), error: None };
+        // At rest, too: what others change of its labels is put back.
+        let is_ours = |meta: &ObjectMeta| is_ours(meta, &name);
+        match store(&self.desk.client, &self.namespace, &secret, live, is_ours).await {
+            Ok(()) => {}
+            Err(Unstored::Taken(_)) => return self.taken(secret_name).into(),
+            Err(Unstored::Ending) => {
+                return unusable(format!("Secret {secret_name} is being deleted")).into();
+            }
+            Err(Unstored::Failed(error)) => {
+                let before = || stored.as_ref().map_or_else(pending, |stored| found(stored, &followers));
+                seen.found = error.refusal().map_or_else(before, |words| Found::Wrong {
+                    reason: CertificateReason::ApplyRefused,
+                    message: words.to_owned(),
+                });
+                seen.error = Some(error);
             }
         }
         seen
@@ -283,7 +298,12 @@ impl Roots {
             let bundle = bundle.0.as_ref().ok()?;
             (bundle.spec.ca_ref.name == root).then(|| Follower {
                 name: format!("{}/{}", bundle.namespace().unwrap_or_default(), bundle.name_any()),
-                root: bundle.status.as_ref().and_then(|status| status.ca_thumbprint.clone()),
+                // While it moves, somebody may still show what the one before signed.
+                root: bundle
+                    .status
+                    .as_ref()
+                    .filter(|status| status.trusted.len() == 1)
+                    .and_then(|status| status.ca_thumbprint.clone()),
             })
         });
         below.collect()
@@ -294,11 +314,11 @@ fn pending() -> Found {
     waiting(Vec::new(), "the root is being made".to_owned())
 }
 
-fn found(contents: &Contents) -> Found {
+fn found(contents: &Contents, followers: &[Follower]) -> Found {
     let Some(certificate) = contents.certificate() else { return pending() };
     let state = match (contents.is_announced(), contents.is_overlapping()) {
         (true, _) => State::Announced,
-        (false, true) => State::Overlapping,
+        (false, true) => State::Overlapping(plan::lagging(&certificate.thumbprint, followers)),
         (false, false) => State::Settled,
     };
     Found::Root {
@@ -321,9 +341,7 @@ fn metadata(secret: &str, root: &str) -> ObjectMeta {
     }
 }
 
+/// Labels may be lost and are put back; this is put there by nobody else.
 fn is_ours(meta: &ObjectMeta, root: &str) -> bool {
-    let has = |all: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
-        all.as_ref().and_then(|all| all.get(key)).is_some_and(|found| found == value)
-    };
-    has(&meta.labels, keys::MANAGED_BY, keys::MANAGED_BY_VALUE) && has(&meta.annotations, keys::CR, root)
+    meta.annotations.as_ref().and_then(|all| all.get(keys::CR)).is_some_and(|found| found == root)
 }

@@ -4,7 +4,7 @@
 
 use api::certificates::ValkeyCASpec;
 use jiff::{SignedDuration, Timestamp};
-use pki::lifetime::due;
+use pki::lifetime::due_since_signed;
 
 use super::stored::Contents;
 
@@ -20,6 +20,8 @@ pub(super) enum Deed {
     Switch,
     /// Forget those before.
     Retire,
+    /// Nobody knows when the last step was: count from now.
+    Date,
 }
 
 /// A deed, and when to look again.
@@ -29,7 +31,7 @@ pub(super) struct Plan {
     pub(super) wake: Option<Timestamp>,
 }
 
-/// A bundle below a root: its name, and which root signed it.
+/// A bundle below a root: its name, and which root stands above everything that it signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Follower {
     pub(super) name: String,
@@ -46,26 +48,33 @@ pub(super) fn plan(
     let only = |deed| Plan { deed, wake: None };
     let Some(stored) = stored else { return only(Deed::Make) };
     let Some(certificate) = stored.certificate() else { return only(Deed::Rest) };
-    let overlap = spec.overlap.duration().unwrap_or(SignedDuration::from_hours(1));
-    let after_overlap = stored.since.saturating_add(overlap).unwrap_or(Timestamp::MAX);
-    let wait = Plan { deed: Deed::Rest, wake: Some(after_overlap) };
+    let life = certificate.ends.duration_since(certificate.begins);
+    let overlap = spec.overlap.duration().unwrap_or(SignedDuration::from_hours(1)).min(life / 10);
+    let is_between = stored.is_announced() || stored.is_overlapping();
+    let Some(since) = stored.since else { return only(if is_between { Deed::Date } else { Deed::Rest }) };
+    let after_overlap = since.saturating_add(overlap).unwrap_or(Timestamp::MAX);
     if stored.is_announced() {
+        let wait = Plan { deed: Deed::Rest, wake: Some(after_overlap) };
         return if now < after_overlap { wait } else { only(Deed::Switch) };
     }
-    if stored.is_overlapping() {
-        let everybody_follows =
-            followers.iter().all(|one| one.root.as_deref() == Some(certificate.thumbprint.as_str()));
-        return match (now < after_overlap, everybody_follows) {
-            (true, _) => wait,
-            // Whoever follows calls.
-            (false, false) => only(Deed::Rest),
-            (false, true) => only(Deed::Retire),
-        };
+    if stored.is_overlapping()
+        && now >= after_overlap
+        && lagging(&certificate.thumbprint, followers).is_empty()
+    {
+        return only(Deed::Retire);
     }
-    let due = due(certificate.begins, certificate.ends, spec.rotate_before_percent);
+    let due = due_since_signed(certificate.begins, certificate.ends, spec.rotate_before_percent);
     let is_ordered = order.is_some() && order != stored.rotated_for.as_deref();
     if is_ordered || now >= due {
         return only(Deed::Announce);
     }
-    Plan { deed: Deed::Rest, wake: Some(due) }
+    // Whoever follows calls, but a follower that goes elsewhere does not.
+    let in_a_minute = now.saturating_add(SignedDuration::from_mins(1)).unwrap_or(due);
+    let between = if now < after_overlap { after_overlap } else { in_a_minute };
+    Plan { deed: Deed::Rest, wake: Some(if is_between { due.min(between) } else { due }) }
+}
+
+/// Those below a root whose certificates are not all signed by it.
+pub(super) fn lagging(root: &str, followers: &[Follower]) -> Vec<String> {
+    followers.iter().filter(|one| one.root.as_deref() != Some(root)).map(|one| one.name.clone()).collect()
 }

@@ -6,6 +6,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use pki::Certificate;
 
+/// How many of those are named who are waited for.
+const NAMED: usize = 3;
+
 /// What was found out about a root.
 #[derive(Debug)]
 pub(super) enum Found {
@@ -18,13 +21,13 @@ pub(super) enum Found {
 }
 
 /// How a root that signs is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Settled,
     /// A new one is known, and does not sign yet.
     Announced,
-    /// The one before is still trusted.
-    Overlapping,
+    /// The one before is still trusted; these are not signed by the new one yet.
+    Overlapping(Vec<String>),
     /// It is not ours to replace, and most of its life is over.
     Late,
 }
@@ -86,11 +89,16 @@ fn judged(found: &Found) -> (CaPhase, CertificateReason, String) {
                     CertificateReason::Rotating,
                     "a new root is known, and signs after the overlap".to_owned(),
                 ),
-                State::Overlapping => (
-                    CaPhase::Rotating,
-                    CertificateReason::Rotating,
-                    "the root before is trusted until everything below is signed by the new one".to_owned(),
-                ),
+                State::Overlapping(lagging) => {
+                    let mut message = "the root before is trusted for the overlap, and until everything below is signed by the new one".to_owned();
+                    if !lagging.is_empty() {
+                        let some = lagging.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+                        let more = lagging.len().saturating_sub(NAMED);
+                        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                        message.push_str(&format!("; waiting for {some}{more}"));
+                    }
+                    (CaPhase::Rotating, CertificateReason::Rotating, message)
+                }
                 State::Late => (
                     CaPhase::Expiring,
                     CertificateReason::Expiring,

@@ -40,6 +40,11 @@ pub(in super::super) fn root(secret: &Secret) -> Result<Root, Unreadable> {
         return Err(Unreadable::Missing(lacking));
     };
     let trusted = text(secret, TRUSTED);
+    // Below a root that is not there, chains have no end for those who want one.
+    let topmost = split(&certificate).last().and_then(|pem| Certificate::read(pem).ok());
+    if trusted.is_none() && topmost.is_some_and(|topmost| !topmost.is_root) {
+        return Err(Unreadable::Missing(vec![TRUSTED.to_owned()]));
+    }
     let authority = Authority::given(&certificate, &SecretString::from(key), trusted.as_deref())
         .map_err(|error| Unreadable::Broken(kit::telemetry::chain(&error)))?;
     let trusted = authority.anchor().to_owned();
@@ -68,8 +73,8 @@ pub(super) struct Contents {
     next: Option<Pair>,
     /// Everybody who is trusted, the oldest first.
     trusted: Vec<String>,
-    /// When the last step was taken.
-    pub(super) since: Timestamp,
+    /// When the last step was taken, if nobody took that away.
+    pub(super) since: Option<Timestamp>,
     /// The order that the root was last replaced for.
     pub(super) rotated_for: Option<String>,
 }
@@ -87,8 +92,7 @@ impl Contents {
             current,
             next: pair(NEXT_CERTIFICATE, NEXT_KEY),
             trusted,
-            // A moment that somebody took away was just now for all that is known: nothing is hurried.
-            since: annotation(STEP_AT).and_then(|at| at.parse().ok()).unwrap_or(Timestamp::MAX),
+            since: annotation(STEP_AT).and_then(|at| at.parse().ok()),
             rotated_for: annotation(keys::ROTATE),
         })
     }
@@ -102,7 +106,7 @@ impl Contents {
     ) -> Result<Self, AuthorityError> {
         let current = Pair::fresh(name, validity, now)?;
         let trusted = vec![current.certificate.clone()];
-        Ok(Self { current, next: None, trusted, since: now, rotated_for: order })
+        Ok(Self { current, next: None, trusted, since: Some(now), rotated_for: order })
     }
 
     /// A new root is known to everybody from now on.
@@ -116,20 +120,25 @@ impl Contents {
         let next = Pair::fresh(name, validity, now)?;
         let mut trusted = self.trusted;
         trusted.push(next.certificate.clone());
-        Ok(Self { current: self.current, next: Some(next), trusted, since: now, rotated_for: order })
+        Ok(Self { current: self.current, next: Some(next), trusted, since: Some(now), rotated_for: order })
     }
 
     /// The new root signs from now on.
     pub(super) fn switched(self, now: Timestamp) -> Self {
         match self.next {
-            Some(next) => Self { current: next, next: None, since: now, ..self },
+            Some(next) => Self { current: next, next: None, since: Some(now), ..self },
             None => self,
         }
     }
 
     /// Nobody needs the roots before any more.
     pub(super) fn retired(self, now: Timestamp) -> Self {
-        Self { trusted: vec![self.current.certificate.clone()], since: now, ..self }
+        Self { trusted: vec![self.current.certificate.clone()], since: Some(now), ..self }
+    }
+
+    /// The last step was just now, for all that is known.
+    pub(super) fn dated(self, now: Timestamp) -> Self {
+        Self { since: Some(now), ..self }
     }
 
     /// Another root waits to sign.
@@ -167,7 +176,7 @@ impl Contents {
         }
         let mut metadata = metadata;
         let annotations = metadata.annotations.get_or_insert_default();
-        annotations.insert(STEP_AT.to_owned(), self.since.to_string());
+        annotations.extend(self.since.iter().map(|since| (STEP_AT.to_owned(), since.to_string())));
         annotations.extend(self.rotated_for.iter().map(|order| (keys::ROTATE.to_owned(), order.clone())));
         Secret { metadata, data: Some(data), type_: Some("Opaque".to_owned()), ..Secret::default() }
     }

@@ -76,15 +76,34 @@ fn a_new_root_is_known_before_it_signs_and_the_old_one_until_everybody_follows()
     assert_ne!(before, after);
     assert_eq!(switched.thumbprints(), [before.clone(), after.clone()]);
     let followers = [follower(&after)];
-    assert_eq!(ordered(&switched, &followers, later).deed, Deed::Rest, "not before the overlap is over");
+    let wait = ordered(&switched, &followers, later);
+    assert_eq!(
+        (wait.deed, wait.wake),
+        (Deed::Rest, Some(later + hours(1))),
+        "not before the overlap is over"
+    );
     let end = later + hours(1);
     assert_eq!(ordered(&switched, &[follower(&before), follower(&after)], end).deed, Deed::Rest);
+    let late = found(&switched, &[follower(&before)]);
+    let told = status(&late, "root", &ValkeyCAStatus::default(), Some(1), end).message.unwrap_or_default();
+    assert!(told.ends_with("; waiting for team/cache-mtls"), "{told}");
+    // What is asked for meanwhile is not put off for ever by one that never follows.
+    assert_eq!(plan(&spec(), Some(&switched), Some("again"), &[follower(&before)], end).deed, Deed::Announce);
     let unsigned = Follower { name: "team/new".to_owned(), root: None };
     assert_eq!(ordered(&switched, &[unsigned], end).deed, Deed::Rest);
     assert_eq!(ordered(&switched, &followers, end).deed, Deed::Retire);
     let retired = stored_and_read(&switched.retired(end));
     assert_eq!(retired.thumbprints(), [after]);
     assert_eq!(ordered(&retired, &followers, end).deed, Deed::Rest, "the order has been carried out");
+}
+
+/// However long it is asked to be, an overlap ends before the root does.
+#[test]
+fn an_overlap_is_never_longer_than_a_tenth_of_a_life() {
+    let spec: ValkeyCASpec = serde_json::from_value(json!({"overlap": "9y"})).expect("should be a spec");
+    let announced = first(None).announced("root", hours(2400), None, noon()).expect("should be made");
+    let wake = plan(&spec, Some(&announced), None, &[], noon()).wake.expect("should be a moment");
+    assert!(wake > noon() + hours(239) && wake < noon() + hours(241), "{wake}");
 }
 
 /// Without the moment of the last step nothing is hurried.
@@ -94,7 +113,10 @@ fn a_moment_that_somebody_took_away_is_no_reason_to_hurry() {
     let mut secret = announced.secret(metadata("secret", "root"));
     secret.metadata.annotations.as_mut().expect("should be there").remove("valkey.io/step-at");
     let read = Contents::read(&secret).expect("should be read");
-    assert_eq!(plan(&spec(), Some(&read), None, &[], noon() + hours(9999)).deed, Deed::Rest);
+    let later = noon() + hours(1000);
+    assert_eq!(plan(&spec(), Some(&read), None, &[], later).deed, Deed::Date);
+    let dated = stored_and_read(&read.dated(later));
+    assert_eq!(plan(&spec(), Some(&dated), None, &[], later).wake, Some(later + hours(1)));
 }
 
 fn secret(parts: &serde_json::Value) -> Known {
@@ -116,7 +138,15 @@ fn a_given_root_is_waited_for_tried_and_followed() {
     let other = Authority::root("other", noon(), hours(100)).expect("should be made");
     let key = |of: &Authority| of.key().pem().expose_secret().to_owned();
     let good = json!({"tls.crt": root.anchor(), "tls.key": key(&root)});
-    let cases: [(Known, i64, CaPhase, &str, &[&str]); 8] = [
+    let below = root.below("below", noon(), hours(50)).expect("should be signed");
+    let cases: [(Known, i64, CaPhase, &str, &[&str]); 9] = [
+        (
+            secret(&json!({"tls.crt": below.chain(), "tls.key": key(&below)})),
+            0,
+            CaPhase::Pending,
+            "Secret vault lacks ca.crt",
+            &["ca.crt"],
+        ),
         (Known::NotYet, 0, CaPhase::Pending, "Secret vault cannot be read", &[]),
         (Known::Missing, 0, CaPhase::Pending, "Secret vault does not exist", &["tls.crt", "tls.key"]),
         (
@@ -173,9 +203,9 @@ impl ToOwnedAll for &[&str] {
 #[test]
 fn a_root_that_breaks_keeps_its_figures_and_an_unchanged_one_its_status() {
     let contents = first(None);
-    let good = status(&found(&contents), "root", &ValkeyCAStatus::default(), Some(1), noon());
+    let good = status(&found(&contents, &[]), "root", &ValkeyCAStatus::default(), Some(1), noon());
     assert_eq!(good.last_checked.as_ref().map(|at| at.0), Some(noon()));
-    assert_eq!(status(&found(&contents), "root", &good, Some(1), noon() + hours(5)), good);
+    assert_eq!(status(&found(&contents, &[]), "root", &good, Some(1), noon() + hours(5)), good);
     let broken = status(&unusable("broken".to_owned()), "root", &good, Some(1), noon() + hours(6));
     assert_eq!((broken.phase, &broken.thumbprint), (Some(CaPhase::Error), &good.thumbprint));
     assert_eq!(broken.expires_at, good.expires_at);
