@@ -34,10 +34,11 @@ const IMPURE: [&str; 8] =
     ["async fn", ".await", "Client", "Api<", "::now()", "rand::", "std::env", "std::fs"];
 
 /// Which of our crates a crate may use.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("api", &[]),
     ("valkey", &[]),
     ("pki", &[]),
+    ("channel", &["pki"]),
     ("kit", &["api"]),
     ("operator", &["api", "valkey", "kit", "pki"]),
     ("agent", &["valkey"]),

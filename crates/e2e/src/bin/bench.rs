@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use api::ValkeyNode;
 use e2e::bench::{clusters, footprint, scale, start};
 use e2e::witness::{Settings, Witness};
-use e2e::{World, operator};
+use e2e::{World, operator, wait};
+use kube::api::{Api, ListParams};
 use serde_json::json;
 
 const ROUNDS: usize = 5;
@@ -85,7 +87,13 @@ fn processor_time() -> ProcessorTime {
 async fn nodes(world: &World, missed: &mut Missed) {
     sizes(missed);
 
-    // One that has looked after others before keeps some of the memory that it took for them.
+    // One that looks after others, or has before, has memory for them.
+    wait::until("there are no other nodes", Duration::from_mins(3), async || {
+        let all = Api::<ValkeyNode>::all(world.client.clone()).list_metadata(&ListParams::default()).await;
+        let left = all.expect("should list").items.len();
+        if left == 0 { Ok(()) } else { Err(left) }
+    })
+    .await;
     operator::scale(&world.client, 0).await;
     operator::scale(&world.client, 2).await;
     let leader = operator::wait_for_other_leader(&world.client, "", Duration::from_secs(30)).await;

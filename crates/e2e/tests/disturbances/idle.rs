@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use api::{ValkeyCluster, ValkeyNode};
+use api::certificates::BindingPhase;
+use api::{ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, ValkeyNode};
 use e2e::objects::Kind;
 use e2e::{World, wait, world};
 use jiff::Timestamp;
@@ -28,6 +29,8 @@ async fn all_versions(world: &World) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     versions::<ValkeyCluster>(world, &mut all).await;
     versions::<ValkeyNode>(world, &mut all).await;
+    versions::<ValkeyCertificateBundle>(world, &mut all).await;
+    versions::<ValkeyCertificateBinding>(world, &mut all).await;
     versions::<StatefulSet>(world, &mut all).await;
     versions::<Deployment>(world, &mut all).await;
     versions::<Pod>(world, &mut all).await;
@@ -100,6 +103,25 @@ async fn idle_means_no_writes() {
     .await;
 }
 
+/// Certificates that are there, and one that is waited for.
+async fn certificates(world: &World) {
+    let cluster = json!({"name": "big"});
+    let bundle = json!({"metadata": {"name": "big-mtls"}, "spec": {"clusterRef": cluster}});
+    world.create::<ValkeyCertificateBundle>(bundle).await;
+    for (name, bundle, phase) in
+        [("issued", "big-mtls", BindingPhase::Applied), ("waiting", "none", BindingPhase::WaitingForBundle)]
+    {
+        let certificate = json!({"component": "sidecar", "bundleRef": {"name": bundle}, "secretName": name});
+        let spec = json!({"clusterRef": cluster, "certificates": [certificate]});
+        world.create::<ValkeyCertificateBinding>(json!({"metadata": {"name": name}, "spec": spec})).await;
+        wait::until("the certificate is as expected", Duration::from_secs(30), async || {
+            let status = world.get::<ValkeyCertificateBinding>(name).await.status.unwrap_or_default();
+            if status.phase == Some(phase) { Ok(()) } else { Err(status.message) }
+        })
+        .await;
+    }
+}
+
 #[tokio::test]
 async fn idle_clusters_are_left_alone() {
     world::run("idle-clusters", async |world| {
@@ -110,6 +132,7 @@ async fn idle_clusters_are_left_alone() {
         for name in ["big", "c0", "c1", "c2", "c3"] {
             world.wait_cluster_ready(name).await;
         }
+        certificates(world).await;
         let before = commands(world, "big").await;
         let begun = Instant::now();
         nothing_is_written(world, "5 clusters").await;

@@ -1,0 +1,154 @@
+//! Opening channels.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pki::Identity;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use snafu::{ResultExt as _, Snafu};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::credentials::provider;
+use crate::{Credentials, Peer, Refusal};
+
+/// Why somebody was not reached.
+#[derive(Debug, Snafu)]
+pub enum CallError {
+    /// A name that is none.
+    #[snafu(display("{name:?} cannot be asked for"))]
+    AskFor {
+        /// The name.
+        name: String,
+    },
+    /// Nobody answers.
+    #[snafu(display("failed to connect to {address}"))]
+    Connect {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The credentials cannot be used.
+    #[snafu(display("failed to prepare TLS"))]
+    Prepare {
+        /// Why.
+        source: rustls::Error,
+    },
+    /// Whoever answers is not believed, or does not believe.
+    #[snafu(display("failed to open a channel to {address}"))]
+    Open {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: Refusal,
+    },
+}
+
+/// Whom to call.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// Where.
+    pub address: SocketAddr,
+    /// The name to ask for: the other end may have several, and shows the certificate that fits.
+    pub name: String,
+    /// Who must answer.
+    pub identity: Identity,
+}
+
+/// Open a channel to just this one, within this time. No name and no address is verified, but who it is.
+pub async fn call(
+    called: &Called,
+    credentials: &Credentials,
+    within: Duration,
+) -> Result<TlsStream<TcpStream>, CallError> {
+    let address = called.address;
+    let name = ServerName::try_from(called.name.clone())
+        .map_err(|_| CallError::AskFor { name: called.name.clone() })?;
+    let connector = TlsConnector::from(Arc::new(config(called, credentials).context(PrepareSnafu)?));
+    let silent = |_| Refusal::Silent;
+    let whole = tokio::time::timeout(within, async {
+        let connection = TcpStream::connect(address).await.context(ConnectSnafu { address })?;
+        let opened = connector.connect(name, connection).await;
+        opened.map_err(|error| Refusal::of(&error)).context(OpenSnafu { address })
+    });
+    whole.await.map_err(silent).context(OpenSnafu { address })?
+}
+
+fn config(called: &Called, credentials: &Credentials) -> Result<ClientConfig, rustls::Error> {
+    let verifier = Verifier {
+        trusted: credentials.trusted.clone(),
+        expected: called.identity.clone(),
+        provider: provider(),
+    };
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(credentials.shown.clone())));
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+/// Believes only somebody whom the authorities that are trusted signed for, and only the one who was called.
+struct Verifier {
+    trusted: Arc<RootCertStore>,
+    expected: Identity,
+    provider: Arc<CryptoProvider>,
+}
+
+impl fmt::Debug for Verifier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Verifier")
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let parsed = ParsedCertificate::try_from(shown)?;
+        let algorithms = self.provider.signature_verification_algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &self.trusted, others, now, algorithms)?;
+        if Peer::claimed(shown)?.identity != self.expected {
+            return Err(Refusal::SomebodyElse.into());
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, shown, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, shown, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
