@@ -1,6 +1,7 @@
 //! Opening channels.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use snafu::{ResultExt as _, Snafu};
+use snafu::{OptionExt as _, ResultExt as _, Snafu};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -24,11 +25,11 @@ use crate::{Credentials, Peer, Refusal};
 /// Why somebody was not reached.
 #[derive(Debug, Snafu)]
 pub enum CallError {
-    /// A name that is none.
-    #[snafu(display("{name:?} cannot be asked for"))]
+    /// The name of its cluster's door is none.
+    #[snafu(display("{identity} cannot be asked for"))]
     AskFor {
-        /// The name.
-        name: String,
+        /// Who.
+        identity: Identity,
     },
     /// Nobody answers.
     #[snafu(display("failed to connect to {address}"))]
@@ -59,9 +60,7 @@ pub enum CallError {
 pub struct Called {
     /// Where.
     pub address: SocketAddr,
-    /// The name to ask for: the other end may have several, and shows the certificate that fits.
-    pub name: String,
-    /// Who must answer.
+    /// Who must answer. The other end may have a certificate of several clusters, and shows the one of this one's.
     pub identity: Identity,
 }
 
@@ -72,16 +71,20 @@ pub async fn call(
     within: Duration,
 ) -> Result<TlsStream<TcpStream>, CallError> {
     let address = called.address;
-    let name = ServerName::try_from(called.name.clone())
-        .map_err(|_| CallError::AskFor { name: called.name.clone() })?;
+    let identity = &called.identity;
+    let name = ServerName::try_from(identity.home().door())
+        .ok()
+        .context(AskForSnafu { identity: identity.clone() })?;
     let connector = TlsConnector::from(Arc::new(config(called, credentials).context(PrepareSnafu)?));
-    let silent = |_| Refusal::Silent;
-    let whole = tokio::time::timeout(within, async {
-        let connection = TcpStream::connect(address).await.context(ConnectSnafu { address })?;
-        let opened = connector.connect(name, connection).await;
-        opened.map_err(|error| Refusal::of(&error)).context(OpenSnafu { address })
-    });
-    whole.await.map_err(silent).context(OpenSnafu { address })?
+    let deadline = tokio::time::Instant::now() + within;
+    let connected = tokio::time::timeout_at(deadline, TcpStream::connect(address)).await;
+    let connection =
+        connected.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())).context(ConnectSnafu { address })?;
+    // Words are short and come one at a time: none of them waits for another.
+    let _ = connection.set_nodelay(true);
+    let opened = tokio::time::timeout_at(deadline, connector.connect(name, connection)).await;
+    let opened = opened.map_err(|_| Refusal::Silent).context(OpenSnafu { address })?;
+    opened.map_err(|error| Refusal::of(&error)).context(OpenSnafu { address })
 }
 
 fn config(called: &Called, credentials: &Credentials) -> Result<ClientConfig, rustls::Error> {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pki::Identity;
+use pki::Home;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -22,14 +22,12 @@ use crate::{Credentials, Peer, Refusal};
 
 /// Who lives behind a door. It is asked anew for every channel, so that an answer may change at any time.
 pub trait Doorbell: Send + Sync + 'static {
-    /// What is shown to somebody who asks for this name.
-    fn shown(&self, name: Option<&str>) -> Option<Arc<Credentials>>;
-
-    /// What somebody of this name is verified with, if there is such a cluster. Nothing is believed of it yet.
-    fn verifying(&self, claimed: &Identity) -> Option<Arc<Credentials>>;
+    /// What is shown to members of a cluster, and what they are verified with; nothing, if the cluster is not known here. One
+    /// answer for both, and for just this cluster: nobody can be shown one thing and believed by another.
+    fn credentials(&self, home: &Home) -> Option<Arc<Credentials>>;
 
     /// Whether somebody who is who it says may come in.
-    fn admits(&self, peer: &Identity) -> bool;
+    fn admits(&self, peer: &Peer) -> bool;
 }
 
 /// Accepts channels.
@@ -37,7 +35,8 @@ pub struct Door {
     acceptor: TlsAcceptor,
 }
 
-/// A channel that was opened from outside.
+/// A channel that was opened from outside. It outlives what opened it: whoever keeps it for long asks now and then whether the peer
+/// would still be let in.
 pub struct Accepted {
     /// The channel.
     pub stream: TlsStream<TcpStream>,
@@ -68,10 +67,14 @@ impl Door {
         address: SocketAddr,
         within: Duration,
     ) -> Result<Accepted, Refusal> {
+        // Words are short and come one at a time: none of them waits for another.
+        let _ = connection.set_nodelay(true);
         let handshake = tokio::time::timeout(within, self.acceptor.accept(connection));
         let stream = handshake.await.map_err(|_| Refusal::Silent)?.map_err(|error| Refusal::of(&error))?;
         let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let peer = Peer::claimed(shown.ok_or(Refusal::NoCertificate)?)?;
+        // A listener for both families sees an IPv4 address in another form than everybody else.
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
         Ok(Accepted { stream, peer, address })
     }
 }
@@ -87,7 +90,8 @@ impl fmt::Debug for Resolver {
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.shown(hello.server_name()).map(|credentials| credentials.shown.clone())
+        let home = Home::of_door(hello.server_name()?)?;
+        self.0.credentials(&home).map(|credentials| credentials.shown.clone())
     }
 }
 
@@ -114,8 +118,9 @@ impl ClientCertVerifier for Verifier {
         others: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
-        let claimed = Peer::claimed(shown)?.identity;
-        let credentials = self.bell.verifying(&claimed).ok_or(Refusal::UnknownCluster)?;
+        let claimed = Peer::claimed(shown)?;
+        let home = claimed.identity.home();
+        let credentials = self.bell.credentials(&home).ok_or(Refusal::UnknownCluster)?;
         let trusted = credentials.trusted.clone();
         let authorities = WebPkiClientVerifier::builder_with_provider(trusted, self.provider.clone())
             .build()

@@ -39,21 +39,27 @@ pub enum Refusal {
     /// It took too long.
     #[snafu(display("the other end was silent for too long"))]
     Silent,
-    /// The connection broke, or the other end refused.
+    /// The other end said that it refuses.
+    #[snafu(display("the other end refused"))]
+    Refused,
+    /// The connection broke.
     #[snafu(display("the connection was closed"))]
     Closed,
 }
 
 impl Refusal {
-    /// What went wrong in a handshake.
-    pub(crate) fn of(error: &io::Error) -> Self {
+    /// What went wrong in a handshake. Whoever calls is done first, and learns only from the first thing it reads that it was
+    /// not believed.
+    pub fn of(error: &io::Error) -> Self {
         let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
             return Self::Closed;
         };
         match error {
             rustls::Error::NoCertificatesPresented => Self::NoCertificate,
             rustls::Error::InvalidCertificate(why) => Self::of_certificate(why),
-            rustls::Error::AlertReceived(_) => Self::Closed,
+            rustls::Error::AlertReceived(_) => Self::Refused,
+            // There is nothing to show for the name that was asked for.
+            rustls::Error::General(_) => Self::UnknownCluster,
             _ => Self::NotTls,
         }
     }

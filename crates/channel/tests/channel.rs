@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use channel::{Accepted, CallError, Called, Credentials, Door, Doorbell, Refusal, call};
+use channel::{Accepted, CallError, Called, Credentials, Door, Doorbell, Peer, Refusal, call};
 use jiff::{SignedDuration, Timestamp};
-use pki::{Authority, Identity, Leaf, Purpose, Role};
+use pki::{Authority, Home, Identity, Leaf, Purpose, Role};
 use pretty_assertions::assert_eq;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -49,32 +49,31 @@ fn credentials(signer: &Authority, leaf: &Leaf, trusted: &Authority) -> Arc<Cred
     Arc::new(Credentials::read(&chain, &key.pem(), trusted.anchor()).unwrap())
 }
 
-/// The operator, who has a certificate of each cluster, found by the cluster's name.
+fn home(cluster: &str) -> Home {
+    identity(cluster, Role::Operator, None).home()
+}
+
+/// The operator, who has a certificate of each cluster.
 #[derive(Default)]
-struct Operator(Mutex<HashMap<String, Arc<Credentials>>>);
+struct Operator(Mutex<HashMap<Home, Arc<Credentials>>>);
 
 impl Operator {
     fn looks_after(&self, cluster: &str, authority: &Authority) {
-        let own = leaf(Some(identity(cluster, Role::Operator, None)));
-        self.0.lock().unwrap().insert(cluster.to_owned(), credentials(authority, &own, authority));
+        self.shows(authority, &leaf(Some(identity(cluster, Role::Operator, None))), &home(cluster));
     }
 
-    fn of(&self, cluster: &str) -> Option<Arc<Credentials>> {
-        self.0.lock().unwrap().get(cluster).cloned()
+    fn shows(&self, authority: &Authority, own: &Leaf, to: &Home) {
+        self.0.lock().unwrap().insert(to.clone(), credentials(authority, own, authority));
     }
 }
 
 impl Doorbell for Operator {
-    fn shown(&self, name: Option<&str>) -> Option<Arc<Credentials>> {
-        self.of(name?.split('.').next()?)
+    fn credentials(&self, home: &Home) -> Option<Arc<Credentials>> {
+        self.0.lock().unwrap().get(home).cloned()
     }
 
-    fn verifying(&self, claimed: &Identity) -> Option<Arc<Credentials>> {
-        (claimed.trust_domain == DOMAIN).then(|| self.of(&claimed.cluster)).flatten()
-    }
-
-    fn admits(&self, peer: &Identity) -> bool {
-        peer.role == Role::Sidecar
+    fn admits(&self, peer: &Peer) -> bool {
+        peer.identity.role == Role::Sidecar
     }
 }
 
@@ -97,11 +96,7 @@ impl House {
     }
 
     fn called(&self, cluster: &str) -> Called {
-        Called {
-            address: self.address,
-            name: format!("{cluster}.team.operator"),
-            identity: identity(cluster, Role::Operator, None),
-        }
+        Called { address: self.address, identity: identity(cluster, Role::Operator, None) }
     }
 }
 
@@ -168,6 +163,11 @@ async fn nobody_else_comes_in() {
     };
     let elsewhere =
         Identity { trust_domain: "other.local".to_owned(), ..identity("cache", Role::Sidecar, None) };
+    // A cluster of the same name in another namespace, which is looked after, too.
+    let twin = Identity { namespace: "other-team".to_owned(), ..identity("cache", Role::Sidecar, None) };
+    let twins = authority("twin");
+    let own = Identity { role: Role::Operator, ..twin.clone() };
+    world.operator.shows(&twins, &leaf(Some(own)), &twin.home());
     let server_only = Leaf { purposes: vec![Purpose::Server], ..sidecar("cache") };
     let rows = [
         (
@@ -179,6 +179,13 @@ async fn nobody_else_comes_in() {
         ("an authority of the same name", &strange, sidecar("cache"), Refusal::NotBelieved),
         ("a cluster that nobody knows", cache, sidecar("unknown"), Refusal::UnknownCluster),
         ("another trust domain", cache, leaf(Some(elsewhere)), Refusal::UnknownCluster),
+        (
+            "the twin's name, signed by this one's authority",
+            cache,
+            leaf(Some(twin.clone())),
+            Refusal::NotBelieved,
+        ),
+        ("this one's name, signed by the twin's authority", &twins, sidecar("cache"), Refusal::NotBelieved),
         ("expired", cache, at(-3, 2), Refusal::NotValidNow),
         ("not valid yet", cache, at(2, 3), Refusal::NotValidNow),
         ("nobody in particular", cache, leaf(None), Refusal::NobodyKnown),
@@ -238,7 +245,7 @@ async fn whoever_does_not_speak_as_it_should_is_sent_away() {
         let mut config = config;
         config.dangerous().set_certificate_verifier(Arc::new(anybody::Anybody));
         let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-        let name = rustls::pki_types::ServerName::try_from("cache.team.operator").unwrap();
+        let name = rustls::pki_types::ServerName::try_from("cache.team.valkey.local").unwrap();
         let (accepted, ()) = tokio::join!(world.house.accept(SOON), async {
             let connection = TcpStream::connect(world.house.address).await.unwrap();
             if let Ok(mut stream) = connector.connect(name, connection).await {
@@ -271,9 +278,8 @@ async fn credentials_are_replaced_while_channels_stay_open() {
     assert_eq!(&heard, b"still here");
 
     // Once the cluster is gone, its members are strangers.
-    world.operator.0.lock().unwrap().remove("cache");
-    let refused = world.comes(&own).await.err();
-    assert!(refused.is_some());
+    world.operator.0.lock().unwrap().remove(&home("cache"));
+    assert_eq!(world.comes(&own).await.err(), Some(Refusal::UnknownCluster));
 }
 
 /// Whoever calls believes only the one it called.
@@ -281,22 +287,52 @@ async fn credentials_are_replaced_while_channels_stay_open() {
 async fn only_the_one_who_was_called_is_believed() {
     let world = World::new().await;
     let own = credentials(&world.cache, &sidecar("cache"), &world.cache);
-    let told = async |called: Called| {
-        let (_, opened) = tokio::join!(world.house.accept(SOON), call(&called, &own, SOON));
+    let told = async |called: &Called| {
+        let (_, opened) = tokio::join!(world.house.accept(SOON), call(called, &own, SOON));
         match opened {
             Ok(_) => None,
             Err(CallError::Open { source, .. }) => Some(source),
             Err(error) => panic!("{error}"),
         }
     };
-    assert_eq!(told(world.house.called("cache")).await, None);
-    let other = Called { name: "queue.team.operator".to_owned(), ..world.house.called("cache") };
-    assert_eq!(told(other).await, Some(Refusal::NotBelieved), "it shows a certificate of another cluster");
-    let peer = identity("cache", Role::Sidecar, Some("valkey-cache-0-1-0"));
-    let other = Called { identity: peer, ..world.house.called("cache") };
-    assert_eq!(told(other).await, Some(Refusal::SomebodyElse));
-    let unknown = Called { name: "unknown.team.operator".to_owned(), ..world.house.called("cache") };
-    assert_eq!(told(unknown).await, Some(Refusal::Closed));
+    let called = world.house.called("cache");
+    assert_eq!(told(&called).await, None);
+    let pod = identity("cache", Role::Sidecar, Some("valkey-cache-0-1-0"));
+    assert_eq!(told(&Called { identity: pod, ..called.clone() }).await, Some(Refusal::SomebodyElse));
+    let unknown = identity("unknown", Role::Operator, None);
+    assert_eq!(told(&Called { identity: unknown, ..called.clone() }).await, Some(Refusal::Refused));
+
+    let operator = leaf(Some(identity("cache", Role::Operator, None)));
+    let past = Timestamp::now() - SignedDuration::from_hours(3);
+    let rows = [
+        ("another cluster's authority", &world.queue, operator.clone(), Refusal::NotBelieved),
+        (
+            "for clients only",
+            &world.cache,
+            Leaf { purposes: vec![Purpose::Client], ..operator.clone() },
+            Refusal::NotBelieved,
+        ),
+        ("expired", &world.cache, Leaf { from: past, ..operator.clone() }, Refusal::NotValidNow),
+        ("nobody in particular", &world.cache, leaf(None), Refusal::NobodyKnown),
+    ];
+    for (name, signer, shown, expected) in rows {
+        world.operator.shows(signer, &shown, &home("cache"));
+        assert_eq!(told(&called).await, Some(expected), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn somebody_who_says_nothing_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let cache = authority("cache");
+    let own = credentials(&cache, &sidecar("cache"), &cache);
+    let called =
+        Called { address: listener.local_addr().unwrap(), identity: identity("cache", Role::Operator, None) };
+    let error = call(&called, &own, Duration::from_millis(50)).await.unwrap_err();
+    assert!(matches!(error, CallError::Open { source: Refusal::Silent, .. }), "{error}");
+    drop(listener);
+    let error = call(&called, &own, SOON).await.unwrap_err();
+    assert!(matches!(error, CallError::Connect { .. }), "{error}");
 }
 
 #[test]

@@ -40,12 +40,18 @@ pub struct Args {
     pub agent_image: String,
 
     /// First part of the identities in certificates (`spiffe://<trust domain>/…`). Another one makes every certificate anew.
-    #[arg(long, env = "TRUST_DOMAIN", default_value = settings::TRUST_DOMAIN)]
+    #[arg(long, env = "TRUST_DOMAIN", default_value = settings::TRUST_DOMAIN, value_parser = trust_domain)]
     pub trust_domain: String,
 
     /// Level of the logs, for example `info` or `info,kube=debug`.
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
+}
+
+/// A name that identities can begin with: certificates with another one would be of nobody.
+fn trust_domain(text: &str) -> Result<String, String> {
+    let trial = format!("spiffe://{text}/ns/a/valkeycluster/a/operator").parse::<pki::Identity>();
+    trial.map(|_| text.to_owned()).map_err(|_| "it must be a DNS name in small letters".to_owned())
 }
 
 impl Args {
@@ -72,5 +78,18 @@ impl Args {
         // Two controllers in one namespace would fight each other.
         let named: BTreeSet<Option<String>> = named.into_iter().collect();
         if named.is_empty() { vec![None] } else { named.into_iter().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trust_domain_is_a_name_that_identities_can_have() {
+        assert!(trust_domain(settings::TRUST_DOMAIN).is_ok());
+        for wrong in ["", "Corp.Example", "corp_example", "a/b", "a..b", "a b"] {
+            assert!(trust_domain(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -56,6 +56,49 @@ pub struct Identity {
     pub pod: Option<String>,
 }
 
+/// Where somebody belongs: a cluster, told apart from all others. Clusters of one name in two namespaces are two.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Home {
+    /// Whose word counts.
+    pub trust_domain: String,
+    /// Of the cluster.
+    pub namespace: String,
+    /// Its name.
+    pub cluster: String,
+}
+
+impl Home {
+    /// The name by which the operator is asked for as the one who looks after this cluster. Neither a cluster nor a namespace has
+    /// a dot in its name, so it can be read in one way only.
+    pub fn door(&self) -> String {
+        let Self { trust_domain, namespace, cluster } = self;
+        format!("{cluster}.{namespace}.{trust_domain}")
+    }
+
+    /// The cluster that is asked for by a name.
+    pub fn of_door(name: &str) -> Option<Self> {
+        let mut parts = name.splitn(3, '.');
+        let (cluster, namespace, trust_domain) = (parts.next()?, parts.next()?, parts.next()?);
+        let all = [cluster, namespace, trust_domain];
+        all.iter().all(|part| is_name(part)).then(|| Self {
+            trust_domain: trust_domain.to_owned(),
+            namespace: namespace.to_owned(),
+            cluster: cluster.to_owned(),
+        })
+    }
+}
+
+impl Identity {
+    /// Where it belongs.
+    pub fn home(&self) -> Home {
+        Home {
+            trust_domain: self.trust_domain.clone(),
+            namespace: self.namespace.clone(),
+            cluster: self.cluster.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Identity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { trust_domain, namespace, cluster, role, pod } = self;

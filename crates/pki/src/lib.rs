@@ -19,7 +19,7 @@ pub mod rotation;
 
 pub use authority::{Authority, AuthorityError, Unfit};
 pub use certificate::{Certificate, ReadError, split};
-pub use identity::{Identity, IdentityError, Role};
+pub use identity::{Home, Identity, IdentityError, Role};
 pub use judgement::{Expected, Flaw, judge};
 pub use key::{Key, KeyError, Request, RequestError};
 pub use leaf::{Leaf, Purpose};

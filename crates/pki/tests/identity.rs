@@ -1,6 +1,6 @@
 //! Who is named by a URI, and who is not.
 
-use pki::{Identity, IdentityError, Role};
+use pki::{Home, Identity, IdentityError, Role};
 use proptest::prelude::*;
 
 #[test]
@@ -53,5 +53,21 @@ proptest! {
         if let Ok(identity) = uri.parse::<Identity>() {
             prop_assert_eq!(identity.to_string(), uri);
         }
+    }
+}
+
+#[test]
+fn the_name_of_a_door_leads_to_one_cluster_and_back() {
+    let home = Home {
+        trust_domain: "valkey.local".to_owned(),
+        namespace: "team".to_owned(),
+        cluster: "cache".to_owned(),
+    };
+    assert_eq!(home.door(), "cache.team.valkey.local");
+    assert_eq!(Home::of_door(&home.door()), Some(home));
+    for nobody in
+        ["", "cache", "cache.team", "cache..valkey", ".team.valkey", "Cache.team.valkey", "10.0.0.1."]
+    {
+        assert_eq!(Home::of_door(nobody), None, "{nobody}");
     }
 }

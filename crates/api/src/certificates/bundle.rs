@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ClusterReference, Reference, two_thirds};
+use super::{ClusterReference, Reference, Validity, two_thirds};
 
 /// What an authority signs for.
 #[derive(
@@ -58,6 +58,9 @@ pub struct RotationPolicy {
     #[serde(default = "two_thirds")]
     #[schemars(range(min = 1, max = 95))]
     pub rotate_before_percent: u8,
+    /// How long each step of a replacement lasts at least: a pod sees a changed Secret only once its kubelet has brought it there.
+    #[serde(default = "two_minutes")]
+    pub settle: Validity,
     /// Replace it at least so many days before its end, whatever the percentage says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3650))]
@@ -66,7 +69,12 @@ pub struct RotationPolicy {
 
 impl Default for RotationPolicy {
     fn default() -> Self {
-        Self { auto_rotate: true, rotate_before_percent: two_thirds(), renew_before_days: None }
+        Self {
+            auto_rotate: true,
+            rotate_before_percent: two_thirds(),
+            settle: two_minutes(),
+            renew_before_days: None,
+        }
     }
 }
 
@@ -128,6 +136,10 @@ pub struct ValkeyCertificateBundleSpec {
 
 fn yes() -> bool {
     true
+}
+
+fn two_minutes() -> Validity {
+    Validity::minutes(2)
 }
 
 fn a_year() -> u32 {

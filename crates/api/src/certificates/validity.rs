@@ -20,6 +20,11 @@ impl Validity {
         Self(format!("{days}d"))
     }
 
+    /// So many minutes.
+    pub fn minutes(minutes: u32) -> Self {
+        Self(format!("{minutes}m"))
+    }
+
     /// So many hours.
     pub fn hours(hours: u32) -> Self {
         Self(format!("{hours}h"))

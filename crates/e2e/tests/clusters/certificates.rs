@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(40);
 
 async fn bundle(world: &World, name: &str, root: &str) {
-    let spec = json!({"clusterRef": {"name": "cache"}, "caRef": {"name": root}});
+    let policy = json!({"settle": "1s"});
+    let spec = json!({"clusterRef": {"name": "cache"}, "caRef": {"name": root}, "rotationPolicy": policy});
     world.create::<ValkeyCertificateBundle>(json!({"metadata": {"name": name}, "spec": spec})).await;
 }
 

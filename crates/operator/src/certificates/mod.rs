@@ -15,6 +15,7 @@ mod place;
 mod root;
 mod store;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,8 +113,12 @@ impl News {
     /// What a party holds is what its bundles wait for.
     fn of_binding(&self, binding: &DeserializeGuard<ValkeyCertificateBinding>) {
         let namespace = binding.namespace().unwrap_or_default();
-        for certificate in binding.0.iter().flat_map(|binding| &binding.spec.certificates) {
-            self.bundle.call(&namespace, &certificate.bundle_ref.name);
+        let Ok(binding) = &binding.0 else { return };
+        let wanted = binding.spec.certificates.iter().map(|one| &one.bundle_ref);
+        // One that it has left waits for it no longer.
+        let held = binding.status.iter().flat_map(|status| &status.active).map(|one| &one.bundle_ref);
+        for bundle in wanted.chain(held).collect::<BTreeSet<_>>() {
+            self.bundle.call(&namespace, &bundle.name);
         }
     }
 
@@ -221,12 +226,11 @@ fn soon() -> Action {
     Action::requeue(LOOK_SOON)
 }
 
-/// When to look again: at the first of these moments that is not over. One that is over means that something is late.
+/// When to look again: at the first of these moments that is to come. What should have been done at one that is over could not
+/// be, and whoever can change that calls.
 fn wake(moments: impl IntoIterator<Item = Timestamp>, now: Timestamp) -> Action {
-    let first = moments.into_iter().map(|moment| moment.duration_since(now)).min().unwrap_or(LOOK_AGAIN);
-    if first <= SignedDuration::ZERO {
-        return soon();
-    }
+    let to_come = moments.into_iter().filter(|moment| *moment > now);
+    let first = to_come.map(|moment| moment.duration_since(now)).min().unwrap_or(LOOK_AGAIN);
     let wait = first.clamp(SignedDuration::from_secs(1), LOOK_AGAIN);
     Duration::try_from(wait).map_or_else(|_| soon(), Action::requeue)
 }

@@ -130,7 +130,9 @@ pub(super) fn roots(stored: &Stored, observed: &Observed) -> String {
     let now = split(&root.trusted);
     let is_known =
         |pem: &String| Certificate::read(pem).is_ok_and(|one| one.thumbprint == stored.issuer.root);
-    if !stored.is_moving() && now.iter().any(is_known) {
+    // A given authority below a root is not among those who are trusted; what it signs is below one of them all the same.
+    let is_below = stored.issuer.root == root.authority.certificate().thumbprint;
+    if !stored.is_moving() && (is_below || now.iter().any(is_known)) {
         return root.trusted.clone();
     }
     let before = split(&earlier).into_iter().filter(|pem| !now.contains(pem));
@@ -163,18 +165,18 @@ pub(super) fn advance(
             let claimed = observed.parties.values().map(|proof| proof.trusts.max(proof.shows)).max();
             let seen = told.and_then(|told| u64::try_from(told).ok()).max(claimed).unwrap_or_default();
             let earlier = Earlier::read(observed.public.as_deref()).at_least(seen);
-            Some(Stored::first(fresh(root)?, earlier, order))
+            Some(Stored::first(fresh(root)?, earlier, order, now))
         }
         (Deed::Renew, Some(stored), Ok(root)) => {
             let next = stored.with_next(fresh(root)?, order);
             // Made and published in one write: nobody ever finds an authority that nobody was told of.
             let step = rotation::next(&next.published(), &next.wanted(), &BTreeMap::new());
             Some(match step {
-                Next::Publish(published) => next.after(&published),
+                Next::Publish(published) => next.after(&published, now),
                 Next::Rest | Next::WaitFor(_) => next,
             })
         }
-        (Deed::Publish(published), Some(stored), _) => Some(stored.after(&published)),
+        (Deed::Publish(published), Some(stored), _) => Some(stored.after(&published, now)),
         (_, stored, _) => stored,
     };
     Ok(advanced)

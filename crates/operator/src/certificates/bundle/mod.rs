@@ -13,7 +13,7 @@ use std::sync::Arc;
 use api::certificates::{BundlePhase, ValkeyCertificateBundleStatus};
 use api::condition::CertificateReason;
 use api::{ValkeyCertificateBundle, names};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use kube::runtime::controller::Action;
 use snafu::ResultExt as _;
@@ -76,7 +76,15 @@ impl Controls for Bundles {
                 let policy = &bundle.spec.rotation_policy;
                 let renewal = policy.auto_rotate.then(|| plan::renewal(policy, &stored));
                 let ends = stored.issuer.authority.certificate().ends;
-                Ok(("looked", wake(renewal.into_iter().chain([ends]), now)))
+                // A party that is waited for calls when it has what was published, but not when it goes elsewhere.
+                let moving = stored.is_moving().then(|| {
+                    let in_a_minute = now.saturating_add(SignedDuration::from_mins(1)).unwrap_or(ends);
+                    [stored.settled(plan::settle(policy)), in_a_minute]
+                });
+                Ok((
+                    "looked",
+                    wake(renewal.into_iter().chain([ends]).chain(moving.into_iter().flatten()), now),
+                ))
             }
             Outcome::Waits(_) | Outcome::Wrong(..) => Ok(("waiting", soon())),
         }

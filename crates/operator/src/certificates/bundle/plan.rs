@@ -20,6 +20,8 @@ pub(super) enum Deed {
     Renew,
     /// The next step.
     Publish(Published),
+    /// The last one is everywhere, and has to reach the pods.
+    Settle,
     /// These have not shown yet that they have the last one.
     WaitFor(BTreeSet<String>),
     /// An authority is wanted, and there is no root that could sign it.
@@ -46,12 +48,15 @@ pub(super) fn plan(
     let Some(stored) = stored else {
         return if asked.root.is_some() { Deed::Begin } else { Deed::WaitForRoot };
     };
-    let published = stored.published();
+    let (published, nobody) = (stored.published(), BTreeMap::new());
+    // With what an authority signed that is over, nobody talks any more: there is nobody to wait for, and whoever waited for a
+    // certificate of it would wait for ever.
+    let parties = if stored.is_over(now) { &nobody } else { parties };
+    let settled = stored.settled(settle(asked.policy));
     match rotation::next(&published, &stored.wanted(), parties) {
+        Next::Publish(_) if !parties.is_empty() && now < settled => Deed::Settle,
         Next::Publish(published) => Deed::Publish(published),
-        Next::WaitFor(parties) if stored.next.is_some() || published.trusted.len() > 1 => {
-            Deed::WaitFor(parties)
-        }
+        Next::WaitFor(parties) if stored.is_moving() => Deed::WaitFor(parties),
         // A party that is only late with something old holds up no new beginning: nothing new is used before it has it.
         Next::Rest | Next::WaitFor(_) => match (is_due(asked, stored, now), asked.root) {
             (Some(_), Some(_)) => Deed::Renew,
@@ -85,6 +90,11 @@ fn is_gain(asked: &Asked<'_>, stored: &Stored, now: Timestamp) -> bool {
     let lasts = now.saturating_add(asked.validity).unwrap_or(Timestamp::MAX);
     let lasts = asked.root.map_or(lasts, |root| lasts.min(root.ends));
     lasts > stored.issuer.authority.certificate().ends
+}
+
+/// How long a step lasts at least.
+pub(super) fn settle(policy: &RotationPolicy) -> SignedDuration {
+    policy.settle.duration().unwrap_or(SignedDuration::from_mins(2))
 }
 
 /// The moment at which an authority is to be replaced.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -27,6 +28,9 @@ pub(super) const MEMBERS_TRUST: &str = "ca_bundle.pem";
 struct Numbers {
     generation: u64,
     issuing_since: u64,
+    /// When that was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<Timestamp>,
     /// Thumbprint of the root above the one who signs.
     root: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,6 +62,7 @@ pub(in super::super) struct Stored {
     trusted: Vec<String>,
     generation: u64,
     issuing_since: u64,
+    at: Option<Timestamp>,
     pub(super) rotated_for: Option<String>,
 }
 
@@ -81,16 +86,25 @@ impl Stored {
             trusted,
             generation: numbers.generation,
             issuing_since: numbers.issuing_since,
+            at: numbers.at,
             rotated_for: numbers.rotated_for,
         })
     }
 
     /// The first authority there is. Whoever was trusted before, by what is left of an earlier one, stays trusted.
-    pub(super) fn first(issuer: Below, earlier: Earlier, order: Option<String>) -> Self {
+    pub(super) fn first(issuer: Below, earlier: Earlier, order: Option<String>, now: Timestamp) -> Self {
         let generation = earlier.generation + 1;
         let mut trusted = earlier.trusted;
         trusted.push(issuer.authority.anchor().to_owned());
-        Self { issuer, next: None, trusted, generation, issuing_since: generation, rotated_for: order }
+        Self {
+            issuer,
+            next: None,
+            trusted,
+            generation,
+            issuing_since: generation,
+            at: Some(now),
+            rotated_for: order,
+        }
     }
 
     /// Another one is to take over; nobody hears of it before that is published.
@@ -108,13 +122,23 @@ impl Stored {
         }
     }
 
+    /// When what was last published has had this long to reach everybody.
+    pub(super) fn settled(&self, settle: SignedDuration) -> Timestamp {
+        self.at.map_or(Timestamp::MIN, |at| at.saturating_add(settle).unwrap_or(at))
+    }
+
+    /// Nothing that was signed can be used any more.
+    pub(super) fn is_over(&self, now: Timestamp) -> bool {
+        self.issuer.authority.certificate().ends <= now
+    }
+
     /// Who is to sign in the end.
     pub(super) fn wanted(&self) -> String {
         self.next.as_ref().unwrap_or(&self.issuer).anchor()
     }
 
     /// After a step. Who neither signs nor is to sign loses its key; its certificate stays trusted for as long as the step says.
-    pub(super) fn after(self, published: &Published) -> Self {
+    pub(super) fn after(self, published: &Published, now: Timestamp) -> Self {
         let all = self
             .trusted
             .iter()
@@ -137,6 +161,7 @@ impl Stored {
             trusted,
             generation: published.generation,
             issuing_since: published.issuing_since,
+            at: Some(now),
             rotated_for: self.rotated_for,
         }
     }
@@ -166,6 +191,7 @@ impl Stored {
         let numbers = Numbers {
             generation: self.generation,
             issuing_since: self.issuing_since,
+            at: self.at,
             root: self.issuer.root.clone(),
             next_root: self.next.as_ref().map(|next| next.root.clone()),
             rotated_for: self.rotated_for.clone(),

@@ -74,8 +74,9 @@ impl World {
         plan(&asked, self.stored().as_ref(), &self.observed.parties, self.now)
     }
 
-    /// One pass; whether something was written.
+    /// One pass, a while after the last one; whether something was written.
     fn pass(&mut self) -> bool {
+        self.now += SignedDuration::from_mins(3);
         let deed = self.deed();
         let is_step = matches!(deed, Deed::Begin | Deed::Renew | Deed::Publish(_));
         let next = advance(deed, self.stored(), &self.bundle, &self.observed, self.order.clone(), self.now)
@@ -267,6 +268,64 @@ fn an_authority_that_is_over_is_not_called_ready() {
     world.now = noon() + days(366);
     let status = world.status();
     assert_eq!((status.phase, status.conditions[0].status.as_str()), (Some(BundlePhase::Error), "False"));
+}
+
+/// A step lasts for as long as Secrets take to reach the pods, whatever stands in the status already.
+#[test]
+fn no_step_follows_before_the_last_one_has_settled() {
+    let mut world = World::new(&json!({}));
+    world.settle();
+    world.order = Some("now".to_owned());
+    world.observed.parties =
+        BTreeMap::from([("cache-0-0/sidecar".to_owned(), Proof { trusts: 9, shows: 1 })]);
+    world.pass();
+    let published = world.now;
+    assert_eq!(world.deed(), Deed::Settle);
+    world.now = published + SignedDuration::from_secs(119);
+    assert_eq!(world.deed(), Deed::Settle);
+    world.now = published + SignedDuration::from_secs(120);
+    assert!(matches!(world.deed(), Deed::Publish(_)));
+}
+
+/// Whoever was away for too long finds nobody who talks: there is nothing to wait for.
+#[test]
+fn an_authority_that_is_over_is_replaced_although_nobody_has_shown_anything() {
+    for order in [None, Some("now".to_owned())] {
+        let mut world = World::new(&json!({}));
+        world.settle();
+        let before = world.trusted();
+        let stuck = BTreeMap::from([("cache-0-0/sidecar".to_owned(), Proof { trusts: 1, shows: 1 })]);
+        world.observed.parties = stuck;
+        world.order = order;
+        world.pass();
+        world.now = noon() + days(400);
+        world.settle();
+        let stored = world.stored().expect("should be one");
+        assert!(!stored.is_over(world.now) && !before.contains(&stored.issuer.anchor()));
+        assert!(matches!(world.deed(), Deed::WaitFor(_)), "from here on as always");
+        world.observed.parties =
+            BTreeMap::from([("cache-0-0/sidecar".to_owned(), Proof { trusts: 99, shows: 99 })]);
+        world.settle();
+        assert_eq!(world.trusted().len(), 1);
+    }
+}
+
+/// An authority that somebody gave is not among those who are trusted, but below one of them.
+#[test]
+fn a_company_root_that_is_replaced_is_forgotten_in_the_end() {
+    let company = |name: &str| {
+        let above = Authority::root(name, noon(), days(1000)).expect("should be made");
+        Root { authority: root("between").authority, trusted: above.anchor().to_owned() }
+    };
+    let mut world = World::new(&json!({}));
+    world.observed.root = Ok(company("old"));
+    world.settle();
+    let before = world.roots();
+    world.observed.root = Ok(company("new"));
+    world.settle();
+    let after = world.roots();
+    assert_eq!((before.len(), after.len()), (1, 1));
+    assert_ne!(before, after);
 }
 
 /// The key is lost, and nobody who was trusted is forgotten.

@@ -22,6 +22,8 @@ pub(super) enum Deed {
     Retire,
     /// Nobody knows when the last step was: count from now.
     Date,
+    /// The one that signs is over: make another one, which signs at once. Nobody who waited would be spared anything.
+    Replace,
 }
 
 /// A deed, and when to look again.
@@ -50,8 +52,11 @@ pub(super) fn plan(
     let Some(certificate) = stored.certificate() else { return only(Deed::Rest) };
     let life = certificate.ends.duration_since(certificate.begins);
     let overlap = spec.overlap.duration().unwrap_or(SignedDuration::from_hours(1)).min(life / 10);
+    if certificate.ends <= now {
+        return only(Deed::Replace);
+    }
     let is_between = stored.is_announced() || stored.is_overlapping();
-    let Some(since) = stored.since else { return only(if is_between { Deed::Date } else { Deed::Rest }) };
+    let Some(since) = stored.since else { return only(Deed::Date) };
     let after_overlap = since.saturating_add(overlap).unwrap_or(Timestamp::MAX);
     if stored.is_announced() {
         let wait = Plan { deed: Deed::Rest, wake: Some(after_overlap) };
@@ -76,5 +81,12 @@ pub(super) fn plan(
 
 /// Those below a root whose certificates are not all signed by it.
 pub(super) fn lagging(root: &str, followers: &[Follower]) -> Vec<String> {
-    followers.iter().filter(|one| one.root.as_deref() != Some(root)).map(|one| one.name.clone()).collect()
+    let mut lagging: Vec<String> = followers
+        .iter()
+        .filter(|one| one.root.as_deref() != Some(root))
+        .map(|one| one.name.clone())
+        .collect();
+    // In an order of their own: what is said must not change while nothing does.
+    lagging.sort();
+    lagging
 }

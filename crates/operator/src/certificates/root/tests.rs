@@ -7,8 +7,10 @@ use pki::Authority;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
+use super::own::{found, is_ours, metadata};
 use super::plan::{Deed, Follower, plan};
 use super::status::status;
+use super::stored::Contents;
 use super::*;
 
 fn noon() -> Timestamp {
@@ -97,6 +99,17 @@ fn a_new_root_is_known_before_it_signs_and_the_old_one_until_everybody_follows()
     assert_eq!(ordered(&retired, &followers, end).deed, Deed::Rest, "the order has been carried out");
 }
 
+/// Whoever was away for too long finds a root that signs nothing: another one does at once.
+#[test]
+fn a_root_that_is_over_is_replaced_at_once() {
+    let later = noon() + hours(2500);
+    let old = first(None);
+    let announced = old.clone().announced("root", hours(2400), None, noon()).expect("should be made");
+    for stored in [old, announced] {
+        assert_eq!(plan(&spec(), Some(&stored), None, &[], later).deed, Deed::Replace);
+    }
+}
+
 /// However long it is asked to be, an overlap ends before the root does.
 #[test]
 fn an_overlap_is_never_longer_than_a_tenth_of_a_life() {
@@ -115,6 +128,9 @@ fn a_moment_that_somebody_took_away_is_no_reason_to_hurry() {
     let read = Contents::read(&secret).expect("should be read");
     let later = noon() + hours(1000);
     assert_eq!(plan(&spec(), Some(&read), None, &[], later).deed, Deed::Date);
+    let mut at_rest = first(None);
+    at_rest.since = None;
+    assert_eq!(plan(&spec(), Some(&at_rest), None, &[], later).deed, Deed::Date);
     let dated = stored_and_read(&read.dated(later));
     assert_eq!(plan(&spec(), Some(&dated), None, &[], later).wake, Some(later + hours(1)));
 }
