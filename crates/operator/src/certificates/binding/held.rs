@@ -71,7 +71,7 @@ impl Held {
 }
 
 /// Names and addresses in an order of their own: only which ones there are counts.
-pub(super) fn same<T: Ord + Clone>(one: &[T], other: &[T]) -> bool {
+fn same<T: Ord + Clone>(one: &[T], other: &[T]) -> bool {
     let sorted = |all: &[T]| {
         let mut all = all.to_vec();
         all.sort();

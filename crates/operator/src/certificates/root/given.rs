@@ -2,25 +2,18 @@
 
 use api::certificates::ValkeyCASpec;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use pki::{Certificate, lifetime, split};
 
 use super::status::{Found, State};
 use super::stored::{self, Unreadable};
 use super::{Seen, unusable, waiting};
-use crate::references::Known;
 
 /// What is in the Secret that somebody else fills, tried before it is believed.
-pub(super) fn given(spec: &ValkeyCASpec, known: &Known, name: &str, now: Timestamp) -> Seen {
-    let secret = match known {
-        Known::There(secret) => secret,
-        Known::Missing => {
-            return waiting(
-                vec!["tls.crt".to_owned(), "tls.key".to_owned()],
-                format!("Secret {name} does not exist"),
-            )
-            .into();
-        }
-        Known::NotYet => return waiting(Vec::new(), format!("Secret {name} cannot be read")).into(),
+pub(super) fn given(spec: &ValkeyCASpec, live: Option<&Secret>, name: &str, now: Timestamp) -> Seen {
+    let Some(secret) = live else {
+        let all = vec!["tls.crt".to_owned(), "tls.key".to_owned()];
+        return waiting(all, format!("Secret {name} does not exist")).into();
     };
     let root = match stored::root(secret) {
         Ok(root) => root,

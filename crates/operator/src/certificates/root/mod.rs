@@ -112,13 +112,16 @@ impl Controls for Roots {
         let secret_name = secret_name(root);
         let referrer = self.desk.call.referrer("", &name, KEEP_SECRETS_FOR);
         let known = self.references.read(&self.desk.client, (&self.namespace, &secret_name), referrer).await;
-        if matches!(known, Known::NotYet) {
-            // Nothing is known of it, good or bad, so nothing is said or made.
-            return Ok(("unseen", soon()));
-        }
+        let live = match &known {
+            Known::There(secret) => Some(secret.as_ref()),
+            Known::Missing => None,
+            // Nothing is known of it, good or bad, so nothing is said; and to make another root because this one was not seen in
+            // time would end everything it signed.
+            Known::NotYet => return Ok(("unseen", soon())),
+        };
         let Seen { found, moments, mut error } = match root.spec.source {
             CaSource::External => {
-                let seen = given(&root.spec, &known, &secret_name, now);
+                let seen = given(&root.spec, live, &secret_name, now);
                 match self.ask_cert_manager(root, &secret_name).await {
                     Ok(()) => seen,
                     // A root that is there signs, whoever cannot be asked for another.
@@ -128,7 +131,7 @@ impl Controls for Roots {
                     Err(trouble) => trouble,
                 }
             }
-            CaSource::Internal => self.own(root, &known, &secret_name, now).await,
+            CaSource::Internal => self.own(root, live, &secret_name, now).await,
         };
         if let Some(conflict) = error.take_if(|error| error.is_conflict()) {
             // What was looked at is not what there is: whatever was found out is not so.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::condition::CertificateReason;
 use api::{ValkeyCA, keys};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 use kube::runtime::reflector::Store;
@@ -15,36 +16,27 @@ use super::plan::{self, Deed, Follower};
 use super::status::{Found, State};
 use super::stored::{self, Contents};
 use super::{Roots, Seen, unusable, usable, waiting};
-use crate::references::Known;
 
 impl Roots {
     /// Take the next step, if there is one, and put back what others changed.
     pub(super) async fn own(
         &self,
         root: &ValkeyCA,
-        known: &Known,
+        live: Option<&Secret>,
         secret_name: &str,
         now: Timestamp,
     ) -> Seen {
-        let live = match known {
-            Known::There(secret) => Some(secret.as_ref()),
-            Known::Missing => None,
-            // To make another one because this one was not seen in time would end everything it signed.
-            Known::NotYet => {
-                return waiting(Vec::new(), format!("Secret {secret_name} cannot be read")).into();
-            }
-        };
         let name = root.name_any();
         if live.is_some_and(|secret| !is_ours(&secret.metadata, &name)) {
             return self.taken(secret_name).into();
         }
-        let stored = live.map(|secret| Contents::read(secret).filter(|_| stored::root(secret).is_ok()));
-        let Some(stored) = stored.map_or(Some(None), |stored| stored.map(Some)) else {
+        let stored = live.and_then(Contents::read);
+        if live.is_some_and(|secret| stored::root(secret).is_err()) {
             // Whatever it was, it is not for us to throw away.
             let words =
                 "holds no root that can be read; put back what it held, or delete it and a new root is made";
             return unusable(format!("Secret {secret_name} {words}")).into();
-        };
+        }
         let order = order(root);
         let followers = self.followers(&name);
         let plan = plan::plan(&root.spec, stored.as_ref(), order.as_deref(), &followers, now);
