@@ -1,6 +1,6 @@
 //! What the program can be told from outside: the only place that reads flags and environment.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub enum Mode {
     /// Startup and readiness probe: the server answers, takes writes if it leads, and knew who owns every slot; a new users file is
     /// loaded on the way
     Ready(ReadyArgs),
+    /// Run beside the server: look at it, and tell the operator what is seen
+    Sidecar(SidecarArgs),
 }
 
 /// Arguments of `init`.
@@ -35,7 +37,7 @@ pub struct InitArgs {
     pub to: PathBuf,
 }
 
-/// Where `gate` and `ready` find what they share.
+/// Where the modes find what they share.
 #[derive(Debug, clap::Args)]
 pub struct Places {
     /// Directory that lives as long as the pod: the final configuration, the server's socket, our notes
@@ -97,6 +99,32 @@ pub struct ReadyArgs {
     #[arg(long, default_value = "60s", value_parser = duration)]
     pub replica_wait: Duration,
     /// Shared with `gate`.
+    #[command(flatten)]
+    pub places: Places,
+}
+
+/// Arguments of `sidecar`.
+#[derive(Debug, clap::Args)]
+pub struct SidecarArgs {
+    /// Where the operator listens for agents
+    #[arg(long, default_value = "valkey-operator-agents.valkey-operator-system.svc:17379")]
+    pub operator: String,
+    /// Directory with our certificate (`tls.crt`), its key (`tls.key`) and those we trust (`ca.crt`)
+    #[arg(long, default_value = "/etc/valkey-mtls")]
+    pub mtls: PathBuf,
+    /// The configuration, without what only the pod knows
+    #[arg(long, default_value = "/etc/valkey/valkey.conf")]
+    pub base: PathBuf,
+    /// The pod's uid, which tells it from others of its name
+    #[arg(long, env = "POD_UID")]
+    pub pod_uid: String,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served
+    #[arg(long, default_value = "0.0.0.0:18369")]
+    pub health: SocketAddr,
+    /// How often the operator hears of us if nothing happens
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    pub heartbeat: Duration,
+    /// Shared with `gate` and `ready`.
     #[command(flatten)]
     pub places: Places,
 }

@@ -1,5 +1,6 @@
-//! The program in a Valkey pod. Three modes: `init` puts it where the server's container finds it, `gate` decides as
-//! whom the server may start and becomes the server, `ready` is the pod's startup and readiness probe.
+//! The program in a Valkey pod. Four modes: `init` puts it where the server's container finds it, `gate` decides as
+//! whom the server may start and becomes the server, `ready` is the pod's startup and readiness probe, and `sidecar` runs
+//! beside the server, looks at it and tells the operator.
 
 pub mod args;
 mod files;
@@ -9,6 +10,7 @@ mod init;
 mod ready;
 mod run_directory;
 mod secrets;
+mod sidecar;
 mod uptime;
 mod users;
 
@@ -25,6 +27,7 @@ pub fn run(args: &Args) -> ExitCode {
         Mode::Init(args) => exit(init::run(args)),
         Mode::Gate(args) => exit(gate::run(args)),
         Mode::Ready(args) => exit(ready::run(args)),
+        Mode::Sidecar(args) => exit(sidecar::run(args)),
     }
 }
 

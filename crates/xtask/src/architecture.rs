@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 /// Where files that decide are kept apart from those that act.
 const SOURCES: [&str; 2] = ["crates/operator/src", "crates/agent/src"];
 /// Files that decide: everything they need is an argument.
-const PURE_FILES: [&str; 17] = [
+const PURE_FILES: [&str; 19] = [
     "plan.rs",
     "validate.rs",
     "status.rs",
@@ -26,6 +26,8 @@ const PURE_FILES: [&str; 17] = [
     "stored.rs",
     "held.rs",
     "pem.rs",
+    "member.rs",
+    "sight.rs",
 ];
 /// Folders that only decide or build.
 const PURE_FOLDERS: [&str; 2] = ["build", "plan"];
@@ -34,16 +36,17 @@ const IMPURE: [&str; 8] =
     ["async fn", ".await", "Client", "Api<", "::now()", "rand::", "std::env", "std::fs"];
 
 /// Which of our crates a crate may use.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("api", &[]),
     ("valkey", &[]),
     ("pki", &[]),
+    ("proto", &[]),
     ("channel", &["pki"]),
     ("kit", &["api"]),
-    ("operator", &["api", "valkey", "kit", "pki"]),
-    ("agent", &["valkey"]),
+    ("operator", &["api", "valkey", "kit", "pki", "proto", "channel"]),
+    ("agent", &["valkey", "pki", "proto", "channel"]),
     ("devcluster", &[]),
-    ("e2e", &["api", "valkey", "kit", "operator", "devcluster", "pki"]),
+    ("e2e", &["api", "valkey", "kit", "operator", "devcluster", "pki", "channel"]),
     ("xtask", &["api", "operator"]),
 ];
 

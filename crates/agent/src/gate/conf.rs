@@ -10,7 +10,7 @@ use crate::hold::Wanted;
 
 /// The configuration as the operator wrote it: without secrets and without the pod's address.
 #[derive(Debug)]
-pub(super) struct BaseConf {
+pub(crate) struct BaseConf {
     text: String,
     values: BTreeMap<String, String>,
 }
@@ -25,7 +25,7 @@ pub(super) struct TlsFiles {
 }
 
 impl BaseConf {
-    pub(super) fn new(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         let values = text
             .lines()
             .filter(|line| !line.trim_start().starts_with('#'))
@@ -37,6 +37,11 @@ impl BaseConf {
             })
             .collect();
         Self { text, values }
+    }
+
+    /// The directives it names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
     }
 
     fn value(&self, name: &str) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! `gate`: writes the final configuration, decides as whom the server may start, and becomes the server.
 
-mod conf;
+pub(crate) mod conf;
 mod peers;
 mod release;
 mod start_rule;

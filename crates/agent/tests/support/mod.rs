@@ -1,6 +1,7 @@
 //! What the tests share: a pod without Kubernetes, clusters of them, patience.
 
 pub(crate) mod cluster;
+pub(crate) mod operator;
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -67,7 +68,7 @@ impl Pod {
             "user default on nopass ~* &* +@all".to_owned(),
             format!(
                 "user _agent on >{AGENT_PASSWORD} resetchannels -@all +ping +info +cluster|info +cluster|nodes \
-                 +config|set +acl|load"
+                 +config|get +config|set +acl|list +acl|load"
             ),
             format!("user _replication on #{REPLICATION_HASH} resetchannels -@all +psync +replconf +ping"),
             more.to_owned(),
@@ -126,7 +127,7 @@ impl Pod {
         fs::write(self.path("run/started"), "").expect("should write");
     }
 
-    fn agent(&self, mode: &str) -> Command {
+    pub(crate) fn agent(&self, mode: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_valkey-agent"));
         command.arg(mode).arg("--run").arg(self.path("run")).arg("--secrets").arg(self.path("secrets"));
         command.arg("--users").arg(self.path("users.acl"));

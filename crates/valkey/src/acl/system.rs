@@ -36,10 +36,10 @@ const REPLICATION: &str = "~* resetchannels -@all +ping +psync +sync +replconf +
     -cluster|replicas -cluster|replicate -cluster|reset -cluster|saveconfig -cluster|set-config-epoch \
     -cluster|setslot -cluster|shards -cluster|slaves -cluster|slot-stats -cluster|slots";
 
-/// What tells whether a server is ready, what makes it read its users again, and what lets it take writes again that it
-/// held back. Which directives it sets cannot be limited.
-const AGENT: &str = "resetchannels -@all +ping +info +role +config|set +cluster|info +cluster|nodes +cluster|myid +acl|load \
-    +acl|whoami";
+/// What tells whether a server is ready and how it is, what makes it read its users again, and what lets it take writes again
+/// that it held back. Which directives it sees and sets cannot be limited.
+const AGENT: &str = "resetchannels -@all +ping +info +role +config|get +config|set +cluster|info +cluster|nodes +cluster|myid \
+    +acl|list +acl|load +acl|whoami";
 
 /// What the stock exporter sends, with any of its flags. CONFIG GET shows it the replication password: the directives
 /// a user may see cannot be told apart.

@@ -11,12 +11,17 @@ use crate::acl::{Listed, Rules, SCRATCH_USER, User, is_secret};
 impl Connection {
     /// ACL LIST.
     pub async fn acl_list(&self) -> Result<Listed, Error> {
+        self.acl_lines().await.map(|lines| Listed::parse(&lines))
+    }
+
+    /// The same in the server's own words, for whoever passes them on.
+    pub async fn acl_lines(&self) -> Result<Vec<String>, Error> {
         const NAME: &str = "ACL LIST";
         let lines: Option<Vec<String>> = match self.ask(NAME, acl("LIST")).await? {
             Value::Array(lines) => lines.iter().map(text).collect(),
             _ => None,
         };
-        lines.map(|lines| Listed::parse(&lines)).ok_or_else(|| self.protocol(NAME, "no list of lines"))
+        lines.ok_or_else(|| self.protocol(NAME, "no list of lines"))
     }
 
     /// ACL SETUSER: all rules or none. No password or hash among them shows up in an error.

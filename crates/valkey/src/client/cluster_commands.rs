@@ -41,7 +41,12 @@ impl Connection {
 
     /// CLUSTER NODES.
     pub async fn cluster_nodes(&self) -> Result<ClusterNodes, Error> {
-        self.ask_text("CLUSTER NODES", cluster("NODES")).await.map(|text| ClusterNodes::parse(&text))
+        self.cluster_nodes_text().await.map(|text| ClusterNodes::parse(&text))
+    }
+
+    /// The same in the server's own words, for whoever passes them on.
+    pub async fn cluster_nodes_text(&self) -> Result<String, Error> {
+        self.ask_text("CLUSTER NODES", cluster("NODES")).await
     }
 
     /// CLUSTER SHARDS.
@@ -52,7 +57,12 @@ impl Connection {
 
     /// CLUSTER INFO, whose lines look like those of INFO.
     pub async fn cluster_info(&self) -> Result<Info, Error> {
-        self.ask_text("CLUSTER INFO", cluster("INFO")).await.map(|text| Info::parse(&text))
+        self.cluster_info_text().await.map(|text| Info::parse(&text))
+    }
+
+    /// The same in the server's own words, for whoever passes them on.
+    pub async fn cluster_info_text(&self) -> Result<String, Error> {
+        self.ask_text("CLUSTER INFO", cluster("INFO")).await
     }
 
     /// CLUSTER ADDSLOTSRANGE.

@@ -53,11 +53,16 @@ impl Connection {
 
     /// INFO, of these sections only: `everything` costs the server more than most callers need.
     pub async fn info(&self, sections: &[Section]) -> Result<Info, Error> {
+        self.info_text(sections).await.map(|text| Info::parse(&text))
+    }
+
+    /// The same in the server's own words, for whoever passes them on.
+    pub async fn info_text(&self, sections: &[Section]) -> Result<String, Error> {
         let mut command = redis::cmd("INFO");
         for section in sections {
             command.arg(<&str>::from(section));
         }
-        self.ask_text("INFO", command).await.map(|text| Info::parse(&text))
+        self.ask_text("INFO", command).await
     }
 
     /// INFO, of every section.
