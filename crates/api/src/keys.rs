@@ -15,6 +15,8 @@ pub const MANAGED_BY_VALUE: &str = "valkey-operator";
 pub const OWN_PREFIX: &str = "valkey.io/";
 /// The ValkeyCluster a node belongs to.
 pub const CLUSTER: &str = "valkey.io/cluster";
+/// Label of the operator's pod that leads: the Service for agents selects it.
+pub const LEADER: &str = "valkey.io/leader";
 /// Number of the shard of a ValkeyCluster that a node was made for.
 pub const SHARD_INDEX: &str = "valkey.io/shard-index";
 /// Number of a node within its shard. It says nothing about the node's role.

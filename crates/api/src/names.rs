@@ -21,6 +21,11 @@ pub const EXPORTER_PORT: u16 = 9121;
 /// Init container that prepares a pod of a cluster.
 pub const INIT_CONTAINER: &str = "valkey-init";
 
+/// Container of the agent that runs beside a server of a cluster.
+pub const SIDECAR_CONTAINER: &str = "valkey-sidecar";
+/// The port on which that agent tells how it is.
+pub const SIDECAR_HEALTH_PORT: u16 = 18369;
+
 /// The port of the cluster bus.
 pub const BUS_PORT: u16 = 16379;
 
@@ -102,6 +107,36 @@ pub fn bundle_certificates(bundle: &str) -> String {
 pub fn bundle_key(bundle: &str) -> String {
     format!("internal-{bundle}-ca-key")
 }
+
+/// The authority that signs for the channels between the operator and the agents of a cluster.
+pub fn mtls_bundle(cluster: &str) -> String {
+    format!("{cluster}-mtls")
+}
+
+/// The binding with the certificate that the operator shows to the agents of a cluster.
+pub fn operator_binding(cluster: &str) -> String {
+    format!("{cluster}-operator")
+}
+
+/// The binding with the certificates of a cluster's node.
+pub fn node_binding(node: &str) -> String {
+    node.to_owned()
+}
+
+/// The Secret with the certificate that the agent of a node shows.
+pub fn agent_certificate(node: &str) -> String {
+    format!("internal-{node}-mtls")
+}
+
+/// The Secret with the certificate that the operator shows to the agents of a cluster.
+pub fn operator_certificate(cluster: &str) -> String {
+    format!("internal-{cluster}-operator-mtls")
+}
+
+/// The Service by which agents reach the operator that leads.
+pub const AGENTS_SERVICE: &str = "valkey-operator-agents";
+/// Its port.
+pub const AGENTS_PORT: u16 = 17379;
 
 #[cfg(test)]
 mod tests {

@@ -53,12 +53,16 @@ impl Operator {
             runtime.block_on(async {
                 let client = client(&kubeconfig, layer).await;
                 let (metrics, _) = Metrics::new();
+                let settings = valkey_operator::Settings::default();
+                // Agents speak to the operator in the cluster, which is away: nobody is received here.
+                let reception = valkey_operator::Reception::new(&settings.trust_domain, metrics.clone());
                 let run = valkey_operator::run_controllers(
                     client,
                     Some(namespace),
-                    valkey_operator::Settings::default(),
+                    settings,
                     metrics,
                     hook,
+                    Arc::new(reception),
                     stopping.clone(),
                 );
                 tokio::select! {

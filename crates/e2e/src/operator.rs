@@ -1,5 +1,6 @@
 //! The installed operator: who leads, how many run, how it is scaled.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -32,6 +33,36 @@ pub async fn wait_for_other_leader(client: &Client, before: &str, patience: Dura
         other => Err(other),
     })
     .await
+}
+
+/// Everything the leader counts whose name begins like this, by labels.
+pub async fn counters(client: &Client, name: &str) -> BTreeMap<String, u64> {
+    let leader = leader(client).await.expect("somebody should lead");
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{leader}:8080/proxy/metrics");
+    let request = http::Request::get(path).body(Vec::new()).expect("should be a request");
+    let text = client.request_text(request).await.expect("the leader should print its metrics");
+    text.lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix("_total{")?.split_once("} "))
+        .filter_map(|(labels, count)| Some((labels.to_owned(), count.parse().ok()?)))
+        .collect()
+}
+
+/// What was counted in the meantime.
+pub async fn counted(
+    client: &Client,
+    name: &str,
+    meanwhile: impl Future<Output = ()>,
+) -> BTreeMap<String, u64> {
+    let before = counters(client, name).await;
+    meanwhile.await;
+    let after = counters(client, name).await.into_iter();
+    after
+        .map(|(labels, count)| {
+            let earlier = before.get(&labels).copied().unwrap_or(0);
+            (labels, count - earlier)
+        })
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }
 
 /// The operator's pods.

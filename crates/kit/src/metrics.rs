@@ -2,6 +2,7 @@
 //! does not grow with the number of objects. The exception are a few series per ValkeyCluster, in `clusters`, and per root, bundle
 //! and cluster with certificates, in `certificates`.
 
+mod agents;
 mod certificates;
 mod clusters;
 
@@ -18,6 +19,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tower::{Layer, Service};
 
+pub use agents::Agents;
 pub use certificates::Certificates;
 pub use clusters::{Cluster, Clusters, Failover, Numbers};
 
@@ -74,6 +76,8 @@ pub struct Metrics {
     pub clusters: Clusters,
     /// How long certificates last.
     pub certificates: Certificates,
+    /// What comes from agents.
+    pub agents: Agents,
 }
 
 impl Metrics {
@@ -88,6 +92,7 @@ impl Metrics {
             leader: Gauge::default(),
             clusters: Clusters::default(),
             certificates: Certificates::default(),
+            agents: Agents::default(),
         };
         let mut registry = Registry::with_prefix("valkey_operator");
         registry.register("reconciles", "Reconciles by kind and outcome", metrics.reconciles.clone());
@@ -114,6 +119,7 @@ impl Metrics {
         registry.register("leader", "1 while this replica is the leader", metrics.leader.clone());
         metrics.clusters.register(&mut registry);
         metrics.certificates.register(&mut registry);
+        metrics.agents.register(&mut registry);
         (metrics, registry)
     }
 

@@ -1,17 +1,22 @@
 //! Wiring: client, metrics, leader election, controllers, and stopping in the right order.
 
+use std::sync::Arc;
+
+use channel::Door;
 use kit::lease::Candidate;
 use kit::metrics::{CountCalls, Metrics};
 use kit::serve::{self, Readiness};
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use snafu::{ResultExt as _, Snafu};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
+use crate::heartbeats::{self, Reception};
 use crate::hooks::AfterCommand;
-use crate::{certificates, controllers};
+use crate::{certificates, controllers, leader_label};
 
 /// Name of the Lease.
 const LEASE: &str = "valkey-operator";
@@ -47,6 +52,23 @@ pub enum Error {
         /// Why.
         source: serve::Error,
     },
+    /// Nobody could tell us how servers are.
+    #[snafu(display("failed to listen for agents on {address}"))]
+    ListenForAgents {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Agents could not be received.
+    #[snafu(display("failed to prepare TLS for agents"))]
+    PrepareDoor {
+        /// Why.
+        source: rustls::Error,
+    },
+    /// Nobody receives agents any more.
+    #[snafu(display("failed to go on receiving agents"))]
+    Receive,
     /// The leadership was lost: going on could mean that two replicas act.
     #[snafu(display("failed to keep the leadership"))]
     LostLeadership,
@@ -109,6 +131,21 @@ async fn lead(
     candidate: &Candidate,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
+    let reception = Arc::new(Reception::new(&args.trust_domain, metrics.clone()));
+    // They end with this function: nothing that an agent says is waited for.
+    let mut receiving = JoinSet::new();
+    if args.sidecars {
+        let door = Door::new(reception.clone()).context(PrepareDoorSnafu)?;
+        let address = args.agents_address;
+        let listener = TcpListener::bind(address).await.context(ListenForAgentsSnafu { address })?;
+        receiving.spawn(heartbeats::serve(listener, door, reception.clone(), stop.clone()));
+        let label = leader_label::keep(client.clone(), args.namespace.clone(), args.identity.clone());
+        let (open, scopes) = (reception.clone(), args.scopes().len());
+        receiving.spawn(async move {
+            open.is_open(scopes).await;
+            label.await;
+        });
+    }
     let mut running = JoinSet::new();
     for scope in args.scopes() {
         running.spawn(controllers::run(
@@ -117,6 +154,7 @@ async fn lead(
             args.settings(),
             metrics.clone(),
             AfterCommand::default(),
+            reception.clone(),
             stop.clone(),
         ));
     }
@@ -131,6 +169,7 @@ async fn lead(
     let never = CancellationToken::new();
     tokio::select! {
         () = async { while running.join_next().await.is_some() {} } => {}
+        () = ended_early(&mut receiving, stop) => return ReceiveSnafu.fail(),
         _ = candidate.hold(&never) => {
             // Not even a graceful stop: whoever holds the Lease now is already acting. Dropping the controllers ends
             // them.
@@ -139,4 +178,12 @@ async fn lead(
     }
     candidate.release().await;
     Ok(())
+}
+
+/// Ends if one of these does although nobody told it to.
+async fn ended_early(receiving: &mut JoinSet<()>, stop: &CancellationToken) {
+    let ended = receiving.join_next().await;
+    if ended.is_none() || stop.is_cancelled() {
+        std::future::pending::<()>().await;
+    }
 }

@@ -27,6 +27,10 @@ pub struct Args {
     #[arg(long, env = "HTTP_ADDRESS", default_value = "0.0.0.0:8080")]
     pub http_address: SocketAddr,
 
+    /// Where the replica that leads listens for the agents in pods.
+    #[arg(long, env = "AGENTS_ADDRESS", default_value = "0.0.0.0:17379")]
+    pub agents_address: SocketAddr,
+
     /// Image of the servers of clusters that name none.
     #[arg(long, env = "VALKEY_IMAGE", default_value = settings::SERVER_IMAGE)]
     pub valkey_image: String,
@@ -42,6 +46,10 @@ pub struct Args {
     /// First part of the identities in certificates (`spiffe://<trust domain>/…`). Another one makes every certificate anew.
     #[arg(long, env = "TRUST_DOMAIN", default_value = settings::TRUST_DOMAIN, value_parser = trust_domain)]
     pub trust_domain: String,
+
+    /// Give clusters certificates and an agent beside each server, which tells the operator how it is. Not ready for use yet.
+    #[arg(long, env = "SIDECARS")]
+    pub sidecars: bool,
 
     /// Level of the logs, for example `info` or `info,kube=debug`.
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
@@ -63,6 +71,7 @@ impl Args {
             agent_image: self.agent_image.clone(),
             namespace: self.namespace.clone(),
             trust_domain: self.trust_domain.clone(),
+            sidecars: self.sidecars,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use api::{ValkeyCluster, ValkeyNode, keys, names};
+use api::{ValkeyCertificateBinding, ValkeyCluster, ValkeyNode, keys, names};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Secret, Service};
@@ -11,13 +11,15 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kit::metrics::Metrics;
 use kube::core::DeserializeGuard;
 use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::reflector::Store;
 use kube::runtime::{Predicate as _, PredicateConfig, WatchStreamExt as _, predicates, watcher};
 use kube::{Client, Resource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::certificates::Certificates;
+use crate::certificates::{self, Certificates};
+use crate::heartbeats::{Household, Member, Reception};
 use crate::hooks::AfterCommand;
 use crate::references::References;
 use crate::settings::Settings;
@@ -34,6 +36,7 @@ pub async fn run(
     settings: Settings,
     metrics: Metrics,
     after_command: AfterCommand,
+    reception: Arc<Reception>,
     stop: CancellationToken,
 ) {
     let scope = Scope { client: client.clone(), namespace };
@@ -68,17 +71,16 @@ pub async fn run(
     watches.spawn(pass_on(new_specs_and_orders(cluster_changes), cluster_known));
 
     let references = Arc::new(References::default());
-    let reporter = Reporter { controller: keys::MANAGED_BY_VALUE.to_owned(), instance: None };
-    let recorder = Recorder::new(client.clone(), reporter);
-    let certificates =
-        Certificates::prepare(&scope, secrets.clone(), references.clone(), &recorder, &metrics, &settings);
-    watches.spawn(tell(secret_changes, {
-        let (of_object, certificates) = (news.clone().of_object(), certificates.news.clone());
-        move |secret: &Secret| {
-            of_object(secret);
-            certificates.of_secret(secret);
-        }
-    }));
+    let recorder = recorder(&client);
+    let certificates = Certificates::prepare(
+        &scope,
+        (secrets.clone(), references.clone()),
+        &recorder,
+        &metrics,
+        &settings,
+        call_cluster.clone(),
+    );
+    watches.spawn(tell(secret_changes, news.clone().of_secret(certificates.news.clone())));
     let node_caches = node::Caches {
         nodes: nodes.clone(),
         stateful_sets,
@@ -88,14 +90,23 @@ pub async fn run(
         config_maps,
         claims,
     };
-    let cluster_caches = cluster::Caches { clusters, nodes, pods, services, secrets, budgets };
+    let (bundles, bindings) = certificates.stores();
+    let household = news.household(&scope, (&pods, &secrets, &bindings));
+    let cluster_caches =
+        cluster::Caches { clusters, nodes, pods, services, secrets, budgets, bundles, bindings };
     // A reconcile that reads a cache before it is filled would see a world without objects.
     tokio::select! {
         () = stop.cancelled() => return,
         () = async { futures::join!(node_caches.wait_until_filled(), cluster_caches.wait_until_filled()); } => {}
     }
-    let node_context =
-        node::Context::new(client.clone(), node_caches, recorder.clone(), metrics.clone(), node_queue);
+    reception.open(household);
+    let node_context = node::Context::new(
+        client.clone(),
+        node_caches,
+        recorder.clone(),
+        metrics.clone(),
+        (node_queue, reception.clone()),
+    );
     let cluster_context = cluster::Context::new(
         client,
         cluster_caches,
@@ -103,7 +114,7 @@ pub async fn run(
         metrics,
         (cluster_queue, call_cluster, references),
         settings,
-        after_command,
+        (after_command, reception),
     );
     futures::join!(
         node::control(node_context, known_nodes, node_calls, stop.clone()),
@@ -111,6 +122,14 @@ pub async fn run(
         certificates.run(stop),
     );
 }
+
+fn recorder(client: &Client) -> Recorder {
+    let reporter = Reporter { controller: keys::MANAGED_BY_VALUE.to_owned(), instance: None };
+    Recorder::new(client.clone(), reporter)
+}
+
+/// What agents are known by.
+type Known<'a> = (&'a Store<Pod>, &'a Store<Secret>, &'a Store<DeserializeGuard<ValkeyCertificateBinding>>);
 
 /// Whom to call when an object changed.
 #[derive(Clone)]
@@ -136,6 +155,34 @@ impl News {
         move |pod| {
             self.call_node(pod);
             self.call_cluster(pod);
+        }
+    }
+
+    /// A Secret is somebody's who signs, too.
+    fn of_secret(self, certificates: certificates::News) -> impl Fn(&Secret) {
+        let of_object = self.of_object();
+        move |secret| {
+            of_object(secret);
+            certificates.of_secret(secret);
+        }
+    }
+
+    /// The pods whose agents are heard.
+    fn household(self, scope: &Scope, (pods, secrets, bindings): Known<'_>) -> Household {
+        Household {
+            namespace: scope.namespace.clone(),
+            pods: pods.clone(),
+            secrets: secrets.clone(),
+            bindings: bindings.clone(),
+            news: Arc::new(self.of_agent()),
+        }
+    }
+
+    /// What an agent tells is news for both, as what a pod tells is.
+    fn of_agent(self) -> impl Fn(&Member) + Send + Sync {
+        move |member| {
+            self.node.call(&member.namespace, &member.node);
+            self.cluster.call(&member.namespace, &member.cluster);
         }
     }
 

@@ -8,7 +8,9 @@ pub mod args;
 mod certificates;
 mod cluster;
 mod controllers;
+mod heartbeats;
 mod hooks;
+mod leader_label;
 mod node;
 mod objects;
 mod overlay;
@@ -21,5 +23,6 @@ mod watch;
 
 pub use app::{Error, run};
 pub use controllers::run as run_controllers;
+pub use heartbeats::Reception;
 pub use hooks::AfterCommand;
 pub use settings::Settings;

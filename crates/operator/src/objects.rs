@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Deployment,
     Pod,
     ValkeyNode,
+    ValkeyCertificateBundle,
+    ValkeyCertificateBinding,
 }
 
 impl Kind {
@@ -45,6 +47,8 @@ impl Kind {
             Self::Deployment => Objects::of::<Deployment>(client, namespace),
             Self::Pod => Objects::of::<Pod>(client, namespace),
             Self::ValkeyNode => Objects::of::<api::ValkeyNode>(client, namespace),
+            Self::ValkeyCertificateBundle => Objects::of::<api::ValkeyCertificateBundle>(client, namespace),
+            Self::ValkeyCertificateBinding => Objects::of::<api::ValkeyCertificateBinding>(client, namespace),
         }
     }
 }
@@ -77,13 +81,26 @@ impl Wanted {
         K: Resource<DynamicType = ()> + Serialize,
     {
         // These types are plain data with string keys: they always have a JSON form.
-        let mut body = serde_json::to_value(object).unwrap_or_default();
+        Self::of(kind, object.meta().name.as_deref(), serde_json::to_value(object).unwrap_or_default())
+    }
+
+    /// The same of an object of which only some fields are ours: whatever is left out is its user's, or the API server's default.
+    pub(crate) fn partial<K>(metadata: &ObjectMeta, kind: Kind, spec: &Value) -> Self
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let (api_version, of) = (K::api_version(&()), K::kind(&()));
+        let body = json!({"apiVersion": api_version, "kind": of, "metadata": metadata, "spec": spec});
+        Self::of(kind, metadata.name.as_deref(), body)
+    }
+
+    fn of(kind: Kind, name: Option<&str>, mut body: Value) -> Self {
         if let Some(fields) = body.as_object_mut() {
             fields.remove("status");
         }
         let digest = kit::digest::of_value(&body);
         body["metadata"]["annotations"][api::keys::APPLIED] = json!(digest);
-        Self { kind, name: object.meta().name.clone().unwrap_or_default(), body }
+        Self { kind, name: name.unwrap_or_default().to_owned(), body }
     }
 
     /// The hash in the annotation.
@@ -108,13 +125,23 @@ pub(crate) enum Write {
     Merge { kind: Kind, name: String, body: Value },
     /// Take out list items that somebody added.
     RemoveItems { kind: Kind, name: String, resource_version: String, pointers: Vec<String> },
+    /// Delete exactly what was looked at: something of which nothing is left but this.
+    Delete { kind: Kind, name: String, uid: String, resource_version: String },
 }
 
 impl Write {
     fn kind(&self) -> Kind {
         match self {
             Self::Apply { wanted, .. } => wanted.kind,
-            Self::Merge { kind, .. } | Self::RemoveItems { kind, .. } => *kind,
+            Self::Merge { kind, .. } | Self::RemoveItems { kind, .. } | Self::Delete { kind, .. } => *kind,
+        }
+    }
+
+    /// The object that is written.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Apply { wanted, .. } => &wanted.name,
+            Self::Merge { name, .. } | Self::RemoveItems { name, .. } | Self::Delete { name, .. } => name,
         }
     }
 
@@ -203,7 +230,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Write one after the other, ValkeyNodes at once, up to the first that does not work; `written` gets what was, as
+    /// Write one after the other, ValkeyNodes and certificates at once, up to the first that does not work; `written` gets what was, as
     /// `Kind name`.
     pub(crate) async fn perform_all(
         &self,
@@ -212,7 +239,8 @@ impl Writer<'_> {
         written: &mut Vec<String>,
     ) -> Result<(), Stopped> {
         // Of everything else the order counts: passwords are stored before the file with their hashes.
-        let independent = |write: &Write| write.kind() == Kind::ValkeyNode;
+        let independent =
+            |write: &Write| matches!(write.kind(), Kind::ValkeyNode | Kind::ValkeyCertificateBinding);
         for alike in writes.chunk_by(|one, next| independent(one) && independent(next)) {
             let calls: Vec<_> = alike.iter().map(|write| self.perform(write, &is_ours)).collect();
             // To the end, also if one fails: a call that is given up may still be obeyed, and nobody would know.
@@ -270,6 +298,18 @@ impl Writer<'_> {
             Write::RemoveItems { kind, name, resource_version, pointers } => {
                 self.objects(*kind).remove_items(name, self.manager, resource_version, pointers).await?;
                 tracing::info!(kind = kind.name(), object = %name, ?pointers, "removed what others had added");
+                (*kind, name)
+            }
+            Write::Delete { kind, name, uid, resource_version } => {
+                let deleted = self.objects(*kind).delete(name, uid, resource_version).await;
+                // Somebody else was faster, or it changed: the next pass looks again.
+                if let Err(error) = deleted.as_ref()
+                    && !error.is_not_found()
+                    && !error.is_conflict()
+                {
+                    deleted?;
+                }
+                tracing::info!(kind = kind.name(), object = %name, "deleted what nobody needs any more");
                 (*kind, name)
             }
         };

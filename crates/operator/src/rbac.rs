@@ -19,10 +19,24 @@ pub struct Rule {
 pub const WATCHED: &[Rule] = &[
     Rule {
         group: "valkey.io",
-        resources: &["valkeyclusters", "valkeycertificatebundles", "valkeycertificatebindings"],
+        resources: &["valkeyclusters"],
         names: &[],
         verbs: &["list", "watch"],
         why: "reads what users ask for",
+    },
+    Rule {
+        group: "valkey.io",
+        resources: &["valkeycertificatebundles"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch"],
+        why: "reads what users ask for, and gives each cluster its authority; deletion is the garbage collector's",
+    },
+    Rule {
+        group: "valkey.io",
+        resources: &["valkeycertificatebindings"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "reads what users ask for, and gives each node of a cluster its certificate; deletes those of nodes that are gone",
     },
     Rule {
         group: "valkey.io",
@@ -160,6 +174,13 @@ pub const OWN_NAMESPACE: &[Rule] = &[
         names: &[],
         verbs: &["get", "list", "watch", "create", "patch"],
         why: "keeps the roots that it makes, and reads those that somebody gives; each is watched by its name",
+    },
+    Rule {
+        group: "",
+        resources: &["pods"],
+        names: &[],
+        verbs: &["list", "watch", "patch"],
+        why: "labels the replica that leads, which is how agents find it; names of pods are not known before",
     },
     Rule {
         group: "cert-manager.io",

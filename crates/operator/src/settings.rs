@@ -20,6 +20,8 @@ pub struct Settings {
     pub namespace: String,
     /// First part of the identities in certificates.
     pub trust_domain: String,
+    /// Clusters get certificates and an agent beside each server.
+    pub sidecars: bool,
 }
 
 impl Default for Settings {
@@ -30,6 +32,7 @@ impl Default for Settings {
             agent_image: AGENT_IMAGE.to_owned(),
             namespace: NAMESPACE.to_owned(),
             trust_domain: TRUST_DOMAIN.to_owned(),
+            sidecars: false,
         }
     }
 }

@@ -24,7 +24,10 @@ pub(crate) fn files() -> Vec<Generated> {
         root,
         file("00-namespace", yaml::print(&namespace())),
         file("10-rbac", rbac()),
-        file("20-deployment", documents(&[deployment(), disruption_budget(), metrics_service()])),
+        file(
+            "20-deployment",
+            documents(&[deployment(), disruption_budget(), metrics_service(), agents_service()]),
+        ),
     ]
 }
 
@@ -145,7 +148,7 @@ fn container() -> Value {
             field("POD_NAMESPACE", "metadata.namespace"),
             json!({"name": "AGENT_IMAGE", "value": IMAGE}),
         ],
-        "ports": [{"name": "http", "containerPort": 8080}],
+        "ports": [{"name": "http", "containerPort": 8080}, {"name": "agents", "containerPort": api::names::AGENTS_PORT}],
         "startupProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 1, "failureThreshold": 60},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}},
@@ -163,6 +166,21 @@ fn disruption_budget() -> Value {
         "kind": "PodDisruptionBudget",
         "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels()},
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels()}},
+    })
+}
+
+/// For the agents in pods: only the replica that leads listens, and labels itself.
+fn agents_service() -> Value {
+    let mut selector = labels();
+    selector[api::keys::LEADER] = json!("true");
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": api::names::AGENTS_SERVICE, "namespace": NAMESPACE, "labels": labels()},
+        "spec": {
+            "selector": selector,
+            "ports": [{"name": "agents", "port": api::names::AGENTS_PORT, "targetPort": "agents"}],
+        },
     })
 }
 

@@ -24,29 +24,8 @@ pub async fn resident_kib(world: &World) -> u64 {
 
 /// Calls of the leading operator to the API server, by verb and resource, within `span`.
 pub async fn api_calls(world: &World, span: Duration) -> BTreeMap<String, u64> {
-    let before = counters(world).await;
-    tokio::time::sleep(span).await;
-    let after = counters(world).await;
-    after
-        .into_iter()
-        .map(|(call, count)| {
-            let earlier = before.get(&call).copied().unwrap_or(0);
-            (call, count - earlier)
-        })
-        .filter(|(_, count)| *count > 0)
-        .collect()
-}
-
-async fn counters(world: &World) -> BTreeMap<String, u64> {
-    let leader = operator::leader(&world.client).await.expect("somebody should lead");
-    let path = format!("/api/v1/namespaces/{}/pods/{leader}:8080/proxy/metrics", operator::NAMESPACE);
-    let request = http::Request::get(path).body(Vec::new()).expect("should be a request");
-    let text = world.client.request_text(request).await.expect("the leader should print its metrics");
-    text.lines()
-        .filter_map(|line| line.strip_prefix("valkey_operator_api_calls_total{"))
-        .filter_map(|line| line.split_once("} "))
-        .filter_map(|(labels, count)| Some((labels.to_owned(), count.parse().ok()?)))
-        .collect()
+    let name = "valkey_operator_api_calls";
+    operator::counted(&world.client, name, tokio::time::sleep(span)).await
 }
 
 /// Size of a file in bytes.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use api::certificates::BindingPhase;
 use api::{ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, ValkeyNode};
 use e2e::objects::Kind;
-use e2e::{World, wait, world};
+use e2e::{World, operator, wait, world};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Secret, Service};
@@ -58,7 +58,7 @@ async fn nothing_is_written(world: &World, of: &str) {
     let after = all_versions(world).await;
     assert_eq!(after, before, "an object moved by itself");
     let calls = world.local().audit_since(since).expect("should read the audit log");
-    let ours: Vec<_> = calls.iter().filter(|call| call.user.contains(e2e::operator::NAMESPACE)).collect();
+    let ours: Vec<_> = calls.iter().filter(|call| call.user.contains(operator::NAMESPACE)).collect();
     let writes: Vec<_> = ours.iter().filter(|call| call.resource != "leases").collect();
     assert!(writes.is_empty(), "the operator wrote while nothing happened: {writes:#?}");
     eprintln!("idle for 60 s with {of}: {} renewals of the Lease and nothing else", ours.len());
@@ -106,10 +106,10 @@ async fn idle_means_no_writes() {
 /// Certificates that are there, and one that is waited for.
 async fn certificates(world: &World) {
     let cluster = json!({"name": "big"});
-    let bundle = json!({"metadata": {"name": "big-mtls"}, "spec": {"clusterRef": cluster}});
+    let bundle = json!({"metadata": {"name": "own-mtls"}, "spec": {"clusterRef": cluster}});
     world.create::<ValkeyCertificateBundle>(bundle).await;
     for (name, bundle, phase) in
-        [("issued", "big-mtls", BindingPhase::Applied), ("waiting", "none", BindingPhase::WaitingForBundle)]
+        [("issued", "own-mtls", BindingPhase::Applied), ("waiting", "none", BindingPhase::WaitingForBundle)]
     {
         let certificate = json!({"component": "sidecar", "bundleRef": {"name": bundle}, "secretName": name});
         let spec = json!({"clusterRef": cluster, "certificates": [certificate]});

@@ -10,7 +10,7 @@ mod binding;
 mod bundle;
 mod control;
 mod events;
-mod pem;
+pub(crate) mod pem;
 mod place;
 mod root;
 mod store;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{ValkeyCA, ValkeyCertificateBinding, ValkeyCertificateBundle, keys};
+use api::{ValkeyCA, ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kit::metrics::Metrics;
@@ -78,6 +78,7 @@ impl Caches {
 /// Calls whoever must look again when something changed.
 #[derive(Clone)]
 pub(crate) struct News {
+    cluster: Caller<DeserializeGuard<ValkeyCluster>>,
     bundle: Caller<DeserializeGuard<ValkeyCertificateBundle>>,
     binding: Caller<DeserializeGuard<ValkeyCertificateBinding>>,
     caches: Caches,
@@ -107,11 +108,13 @@ impl News {
     }
 
     fn of_bundle(&self, bundle: &DeserializeGuard<ValkeyCertificateBundle>) {
+        self.call_cluster(bundle);
         self.call_bindings_of(&bundle.namespace().unwrap_or_default(), &bundle.name_any());
     }
 
     /// What a party holds is what its bundles wait for.
     fn of_binding(&self, binding: &DeserializeGuard<ValkeyCertificateBinding>) {
+        self.call_cluster(binding);
         let namespace = binding.namespace().unwrap_or_default();
         let Ok(binding) = &binding.0 else { return };
         let wanted = binding.spec.certificates.iter().map(|one| &one.bundle_ref);
@@ -119,6 +122,15 @@ impl News {
         let held = binding.status.iter().flat_map(|status| &status.active).map(|one| &one.bundle_ref);
         for bundle in wanted.chain(held).collect::<BTreeSet<_>>() {
             self.bundle.call(&namespace, &bundle.name);
+        }
+    }
+
+    /// Whoever made it puts it back if somebody took it away.
+    fn call_cluster<K: kube::Resource>(&self, object: &K) {
+        for owner in object.owner_references().iter().filter(|owner| owner.controller == Some(true)) {
+            if owner.kind == ValkeyCluster::kind(&()) {
+                self.cluster.call(&object.namespace().unwrap_or_default(), &owner.name);
+            }
         }
     }
 
@@ -148,11 +160,11 @@ impl Certificates {
     /// Start to watch.
     pub(crate) fn prepare(
         scope: &Scope,
-        secrets: Store<Secret>,
-        references: Arc<References>,
+        (secrets, references): (Store<Secret>, Arc<References>),
         recorder: &Recorder,
         metrics: &Metrics,
         settings: &Settings,
+        cluster: Caller<DeserializeGuard<ValkeyCluster>>,
     ) -> Self {
         let (roots, root_changes) = scope.outside::<ValkeyCA>();
         let (bundles, bundle_changes) = scope.guarded::<ValkeyCertificateBundle>();
@@ -161,6 +173,7 @@ impl Certificates {
         let bundle_desk = Desk::new(&scope.client, recorder, metrics, bundle::KIND);
         let binding_desk = Desk::new(&scope.client, recorder, metrics, binding::KIND);
         let news = News {
+            cluster,
             bundle: bundle_desk.0.call.clone(),
             binding: binding_desk.0.call.clone(),
             caches: caches.clone(),
@@ -195,6 +208,14 @@ impl Certificates {
             }),
             feeds: Feeds { watches, bundles: bundle_feed, bindings: binding_feed },
         }
+    }
+
+    /// What is there of both, for whoever makes them.
+    pub(crate) fn stores(
+        &self,
+    ) -> (Store<DeserializeGuard<ValkeyCertificateBundle>>, Store<DeserializeGuard<ValkeyCertificateBinding>>)
+    {
+        (self.bundles.caches.bundles.clone(), self.bundles.caches.bindings.clone())
     }
 
     /// Run both until `stop`. Whoever calls this has waited for the cache of Secrets.

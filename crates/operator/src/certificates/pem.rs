@@ -3,12 +3,12 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 
-pub(super) const CERTIFICATE: &str = "tls.crt";
-pub(super) const KEY: &str = "tls.key";
-pub(super) const TRUSTED: &str = "ca.crt";
+pub(crate) const CERTIFICATE: &str = "tls.crt";
+pub(crate) const KEY: &str = "tls.key";
+pub(crate) const TRUSTED: &str = "ca.crt";
 
 /// What a key of a Secret holds, if it is text and not empty.
-pub(super) fn text(secret: &Secret, key: &str) -> Option<String> {
+pub(crate) fn text(secret: &Secret, key: &str) -> Option<String> {
     let ByteString(value) = secret.data.as_ref()?.get(key)?;
     String::from_utf8(value.clone()).ok().filter(|text| !text.trim().is_empty())
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{ValkeyCluster, ValkeyNode};
+use api::{ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, ValkeyNode};
 use k8s_openapi::api::core::v1::{Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kit::backoff::Backoff;
@@ -20,6 +20,7 @@ use super::patience::Patience;
 use super::promotions::Promotions;
 use super::users::{Canonical, Remembered};
 use super::zones::Zones;
+use crate::heartbeats::Reception;
 use crate::hooks::AfterCommand;
 use crate::references::{Known, References};
 use crate::settings::Settings;
@@ -40,6 +41,8 @@ pub(crate) struct Caches {
     pub(crate) services: Store<Service>,
     pub(crate) secrets: Store<Secret>,
     pub(crate) budgets: Store<PodDisruptionBudget>,
+    pub(crate) bundles: Store<DeserializeGuard<ValkeyCertificateBundle>>,
+    pub(crate) bindings: Store<DeserializeGuard<ValkeyCertificateBinding>>,
 }
 
 impl Caches {
@@ -52,6 +55,8 @@ impl Caches {
             self.services.wait_until_ready(),
             self.secrets.wait_until_ready(),
             self.budgets.wait_until_ready(),
+            self.bundles.wait_until_ready(),
+            self.bindings.wait_until_ready(),
         );
     }
 }
@@ -67,6 +72,7 @@ pub(crate) struct Context {
     pub(super) settings: Settings,
     pub(super) zones: Zones,
     references: Arc<References>,
+    pub(super) reception: Arc<Reception>,
     pub(super) canonical: Canonical,
     pub(super) passwords: Remembered,
     pub(super) promotions: Promotions,
@@ -84,7 +90,7 @@ impl Context {
         metrics: Metrics,
         (queue, call, references): (Queue<Guarded>, Caller<Guarded>, Arc<References>),
         settings: Settings,
-        after_command: AfterCommand,
+        (after_command, reception): (AfterCommand, Arc<Reception>),
     ) -> Arc<Self> {
         Arc::new(Self {
             client,
@@ -96,6 +102,7 @@ impl Context {
             settings,
             zones: Zones::default(),
             references,
+            reception,
             canonical: Canonical::default(),
             passwords: Remembered::default(),
             promotions: Promotions::default(),

@@ -9,6 +9,7 @@
 //! 5. `status` (pure, written once): what a user reads, also after a failure.
 
 mod act;
+mod agent_form;
 mod build;
 mod command;
 mod context;
@@ -34,6 +35,7 @@ mod validate;
 mod watches;
 mod zones;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -59,6 +61,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 const LOOK_SOON: Duration = Duration::from_secs(2);
 /// How often servers that settle things among themselves are looked at.
 const LOOK_AT_ONCE: Duration = Duration::from_millis(150);
+/// How long after what was heard has ceased to count.
+const A_MOMENT: Duration = Duration::from_millis(500);
 /// Name of this controller in metrics.
 pub(crate) const KIND: &str = "ValkeyCluster";
 
@@ -111,6 +115,10 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
             return Ok(("waiting", Action::requeue(LOOK_AGAIN)));
         }
     };
+    if let Some(heard) = listen(&desired, tls.clone(), &before, context).await {
+        context.metrics.clusters.set(&measured(cluster), &heard.numbers);
+        return Ok(("heard", Action::requeue(LOOK_AGAIN.min(heard.holds_for + A_MOMENT))));
+    }
     let slots_move = before.orchestration.as_ref().is_some_and(|known| plan::moves_slots(&known.name));
     let (observed, keys) = observe::observe(&desired, tls, slots_move, context).await;
     let topology = Topology::of(&observed, &desired.identity.namespace);
@@ -137,6 +145,47 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
     let (settles, gets_on) = (plan.settling || acted, before != after);
     let close = context.patience.looks_closely(&desired.identity.uid, settles, gets_on, Instant::now());
     Ok(next(acted, close, &plan, &after))
+}
+
+/// What is to be measured of a cluster whose agents tell that all is as it was, and as it should be. Nobody is asked then; in any
+/// other case everybody is.
+async fn listen(
+    desired: &validate::Desired,
+    tls: Option<valkey::Tls>,
+    before: &ValkeyClusterStatus,
+    context: &Context,
+) -> Option<Heard> {
+    // Whatever goes through the cluster needs to know how it is now. With TLS, whether clients get in depends on a certificate that
+    // the agent does not see.
+    if before.phase != Some(api::cluster::ClusterPhase::Ready)
+        || before.orchestration.is_some()
+        || tls.is_some()
+    {
+        return None;
+    }
+    let (observed, keys, holds_for) = observe::listen(desired, tls, context).await?;
+    let topology = Topology::of(&observed, &desired.identity.namespace);
+    let users = users::gather(desired, &observed, &topology, before, &keys, context).await;
+    let in_flight = context.promotions.in_flight(&desired.identity.uid, Instant::now());
+    let left_behind = BTreeSet::new();
+    let plan = plan::plan(desired, &observed, &topology, &users, before, &in_flight, &left_behind);
+    let seen = status::Seen { desired, observed: &observed, topology: &topology, users: &users };
+    let (outcome, now) = (act::Outcome::default(), Timestamp::now());
+    let after = status::status(&seen, &plan, &outcome, before, now);
+    if !plan.is_idle() || after != *before {
+        return None;
+    }
+    // What was remembered of slots that were open, and of things that went on, is over: later ones are others.
+    context.half_moved.left_behind(&desired.identity.uid, &BTreeSet::new(), Instant::now());
+    context.patience.looks_closely(&desired.identity.uid, false, false, Instant::now());
+    Some(Heard { numbers: numbers::numbers(&seen, &outcome, before, &after, now), holds_for })
+}
+
+/// A cluster of which its agents tell that all is well.
+struct Heard {
+    numbers: kit::metrics::Numbers,
+    /// For so long that counts, if nothing more is heard.
+    holds_for: Duration,
 }
 
 /// The cluster a series is about.

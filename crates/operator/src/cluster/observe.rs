@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use api::{ValkeyNode, keys, names};
+use api::certificates::{BindingPhase, BundlePhase};
+use api::{ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyNode, keys, names};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt as _};
 use secrecy::SecretString;
 use valkey::Tls;
 
-use super::context::Context;
+use super::context::{Caches, Context};
 use super::server::{self, Keys, ServerFacts, ServerView};
 use super::validate::Desired;
 use crate::objects::{Collision, Kind, collision, controlled_by};
@@ -90,6 +92,32 @@ impl ObservedNode {
     }
 }
 
+/// The authority of a cluster and what it signs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Certificates {
+    pub(super) bundle: Option<Arc<ValkeyCertificateBundle>>,
+    pub(super) operator: Option<Arc<ValkeyCertificateBinding>>,
+    /// By shard and index.
+    pub(super) nodes: BTreeMap<(u32, u32), Arc<ValkeyCertificateBinding>>,
+    /// Nodes whose certificate is in its Secret.
+    pub(super) stored: BTreeSet<(u32, u32)>,
+    /// Objects of these names are somebody else's, or cannot be read: they are left alone.
+    pub(super) untouchable: BTreeSet<String>,
+}
+
+impl Certificates {
+    /// Whether a node's certificate is still to come, as far as anybody knows. One that cannot come is not waited for: without it
+    /// the agent is not heard, and the server serves all the same.
+    pub(super) fn is_awaited(&self, place: (u32, u32)) -> bool {
+        let bundle = self.bundle.as_ref().and_then(|bundle| bundle.status.as_ref()?.phase);
+        let binding = self.nodes.get(&place).and_then(|binding| binding.status.as_ref()?.phase);
+        !self.stored.contains(&place)
+            && self.untouchable.is_empty()
+            && !matches!(bundle, Some(BundlePhase::WaitingForCA | BundlePhase::Error))
+            && binding != Some(BindingPhase::Error)
+    }
+}
+
 /// What was seen of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observed {
@@ -100,7 +128,38 @@ pub(super) struct Observed {
     pub(super) budget: Option<Arc<PodDisruptionBudget>>,
     pub(super) passwords: Option<Arc<Secret>>,
     pub(super) users_file: Option<Arc<Secret>>,
+    pub(super) certificates: Certificates,
     pub(super) collisions: Vec<Collision>,
+}
+
+/// Listen to the agents of a cluster, and for how long what they tell counts; nothing, if one of them was not heard of late, or tells
+/// of a server that does not answer.
+pub(super) async fn listen(
+    desired: &Desired,
+    tls: Option<Tls>,
+    context: &Context,
+) -> Option<(Observed, Keys, Duration)> {
+    let mut observed = from_caches(desired, context);
+    let keys = Keys::new(&context.passwords.hold(desired, observed.passwords.as_deref()), tls);
+    let now = Instant::now();
+    let mut holds_for = Duration::MAX;
+    for node in observed.nodes.values_mut() {
+        let host = announced_host(node);
+        let pod = node.pod.as_mut().filter(|pod| pod.address.is_some())?;
+        let fresh = context.reception.reports.fresh(&pod.uid, now)?;
+        holds_for = holds_for.min(fresh.for_another);
+        let facts = server::told(&keys, &fresh.report)?;
+        node.server = ServerView::Answering(Box::new(facts)).if_called(&host);
+    }
+    let zones: Vec<_> =
+        observed.nodes.values().map(|node| zone_of(machine_of(node, context), context)).collect();
+    let zones = futures::future::join_all(zones).await;
+    for (node, zone) in observed.nodes.values_mut().zip(zones) {
+        if let Some(pod) = &mut node.pod {
+            pod.zone = zone;
+        }
+    }
+    Some((observed, keys, holds_for))
 }
 
 /// Look at everything that belongs to a cluster.
@@ -161,18 +220,19 @@ struct Answer {
 
 async fn question(node: &ObservedNode, keys: &Keys, slots_move: bool, context: &Context) -> Answer {
     let server = match node.address() {
-        Some(address) => {
-            let namespace = node.node.metadata.namespace.as_deref().unwrap_or_default();
-            let host = names::announced_host(node.name(), namespace);
-            server::ask(keys, address, slots_move).await.if_called(&host)
-        }
+        Some(address) => server::ask(keys, address, slots_move).await.if_called(&announced_host(node)),
         None => ServerView::NotAsked,
     };
-    let zone = match machine_of(node, context) {
-        Some(machine) => context.zones.of(&context.client, &machine).await,
-        None => None,
-    };
+    let zone = zone_of(machine_of(node, context), context).await;
     Answer { place: (node.shard, node.index), zone, server }
+}
+
+fn announced_host(node: &ObservedNode) -> String {
+    names::announced_host(node.name(), node.node.metadata.namespace.as_deref().unwrap_or_default())
+}
+
+async fn zone_of(machine: Option<String>, context: &Context) -> Option<String> {
+    context.zones.of(&context.client, &machine?).await
 }
 
 fn from_caches(desired: &Desired, context: &Context) -> Observed {
@@ -187,9 +247,67 @@ fn from_caches(desired: &Desired, context: &Context) -> Observed {
     observed.budget = own.find(&caches.budgets, Kind::PodDisruptionBudget, &names::cluster_budget(cluster));
     observed.passwords = own.find(&caches.secrets, Kind::Secret, &names::system_passwords_secret(cluster));
     observed.users_file = own.find(&caches.secrets, Kind::Secret, &names::acl_secret(cluster));
+    observed.certificates = certificates(desired, caches);
     observed.nodes = nodes(desired, context, &mut foreign);
     observed.collisions = foreign;
     observed
+}
+
+fn certificates(desired: &Desired, caches: &Caches) -> Certificates {
+    let identity = &desired.identity;
+    let mut found = Certificates::default();
+    if !desired.has_certificates {
+        return found;
+    }
+    let bundle = names::mtls_bundle(&identity.name);
+    found.bundle = ours(&caches.bundles, identity, &bundle, &mut found.untouchable);
+    let operator = names::operator_binding(&identity.name);
+    found.operator = ours(&caches.bindings, identity, &operator, &mut found.untouchable);
+    for (shard, index) in desired.places() {
+        let name = names::node_binding(&names::cluster_node(&identity.name, shard, index));
+        // Only who else has the name: those that are ours are found below, also where nobody asks for them any more.
+        let _ = ours(&caches.bindings, identity, &name, &mut found.untouchable);
+    }
+    for guarded in caches.bindings.state() {
+        let is_ours = guarded.meta().namespace.as_deref() == Some(&identity.namespace)
+            && controlled_by(guarded.meta(), Some(&identity.uid));
+        let place = place(guarded.meta().labels.as_ref()).filter(|_| is_ours);
+        if let (Some(place), Ok(binding)) = (place, &guarded.0) {
+            if is_stored(caches, &identity.namespace, binding) {
+                found.stored.insert(place);
+            }
+            found.nodes.insert(place, Arc::new(binding.clone()));
+        }
+    }
+    found
+}
+
+/// An object of this name, if it is ours and can be read.
+fn ours<K>(
+    store: &Store<DeserializeGuard<K>>,
+    identity: &super::build::Identity,
+    name: &str,
+    untouchable: &mut BTreeSet<String>,
+) -> Option<Arc<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    let guarded = store.get(&ObjectRef::new(name).within(&identity.namespace))?;
+    match &guarded.0 {
+        Ok(object) if controlled_by(object.meta(), Some(&identity.uid)) => Some(Arc::new(object.clone())),
+        _ => {
+            untouchable.insert(name.to_owned());
+            None
+        }
+    }
+}
+
+/// Whether everything a binding asks for is there.
+fn is_stored(caches: &Caches, namespace: &str, binding: &ValkeyCertificateBinding) -> bool {
+    binding.spec.certificates.iter().all(|certificate| {
+        let secret = caches.secrets.get(&ObjectRef::new(&certificate.secret_name).within(namespace));
+        secret.is_some_and(|secret| controlled_by(secret.meta(), binding.uid().as_deref()))
+    })
 }
 
 struct Own<'a> {

@@ -14,3 +14,7 @@ pub(super) const AGENT_SECRETS: &str = "/etc/valkey-agent";
 pub(super) const TLS_DIRECTORY: &str = "/etc/valkey-tls";
 /// The identity of a server in its cluster, beside its data.
 pub(super) const IDENTITY_FILE: &str = "/data/nodes.conf";
+/// The certificate of the agent.
+pub(super) const MTLS_DIRECTORY: &str = "/etc/valkey-mtls";
+/// The configuration as the node's controller writes it.
+pub(super) const BASE_DIRECTORY: &str = "/etc/valkey";

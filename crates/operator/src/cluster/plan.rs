@@ -40,6 +40,8 @@ pub(super) struct Orders {
     /// Revisions of pod templates that may run now.
     pub(super) revisions: BTreeMap<Place, String>,
     pub(super) budget: BudgetMode,
+    /// Nodes whose pods get the newest agent, because they are about to be restarted for another reason.
+    pub(super) renewed: BTreeSet<Place>,
 }
 
 /// Something done or decided that a user should hear of.
@@ -143,6 +145,13 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// There is nothing to do, to tell or to wait for.
+    pub(super) fn is_idle(&self) -> bool {
+        // Of orders, the budget's mode is always there; what differs from it is a write.
+        let idle = Self { orders: self.orders.clone(), heals: self.heals, ..Self::default() };
+        self.orders.revisions.is_empty() && self.orders.renewed.is_empty() && *self == idle
+    }
+
     /// A cluster that was formed is being mended just now.
     pub(super) fn is_healing(&self) -> bool {
         self.heals && (self.settling || !self.stages.is_empty() || self.step.is_some())
@@ -238,6 +247,7 @@ fn undertake(
         let all = observed.nodes.len();
         let progress = format!("{} of {all} nodes done", all - roll.outdated.len());
         plan.orders.revisions = roll.revisions;
+        plan.orders.renewed = roll.renewed;
         plan.blocked = roll.blocked;
         announce_or_take(ROLL, progress, roll.step, roll.outdated, status, plan);
         return;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use proto::heartbeat::{Report, ServerState};
 use secrecy::{ExposeSecret as _, SecretString};
-use valkey::acl::{Listed, SystemUser};
+use valkey::acl::{Listed, SystemUser, hash_password};
 use valkey::client::Section;
 use valkey::cluster::{ClusterHealth, ClusterNodes, SlotMigration};
 use valkey::info::Replication;
-use valkey::{Connection, Deadlines, Error, Target, Tls, Version};
+use valkey::{Connection, Deadlines, Error, Info, Target, Tls, Version};
 
 use super::users::Passwords;
 
@@ -185,29 +186,49 @@ async fn facts(keys: &Keys, address: &str, slots_move: bool) -> Result<Option<Se
     if info.loading() {
         return Ok(None);
     }
-    let Some(myself) = nodes.myself() else { return Ok(None) };
-    let server = info.server();
     let mut migrations = Vec::new();
-    if slots_move && server.version.is_some_and(Version::supports_atomic_slot_migration) {
+    if slots_move && info.server().version.is_some_and(Version::supports_atomic_slot_migration) {
         migrations = connection.cluster_slot_migrations().await?;
     }
     let shows_old_password = keys.shows_old_password(&connection).await?;
-    Ok(Some(ServerFacts {
-        id: myself.id.clone(),
-        run_id: server.run_id.unwrap_or_default(),
-        uptime: server.uptime_seconds.map(Duration::from_secs),
-        version: server.version,
-        zone: server.availability_zone,
-        health,
-        replication: info.replication(),
-        has_keys: info.fields().any(|(name, _)| name.starts_with("db")),
-        migrations,
-        keys_in_open_slots: BTreeMap::new(),
-        users,
-        by_fallback,
-        shows_old_password,
-        nodes,
-    }))
+    let facts = ServerFacts::of(&info, nodes, health, users);
+    Ok(facts.map(|facts| ServerFacts { migrations, by_fallback, shows_old_password, ..facts }))
+}
+
+impl ServerFacts {
+    /// What every answer holds; nothing, if the server does not know itself.
+    fn of(info: &Info, nodes: ClusterNodes, health: ClusterHealth, users: Listed) -> Option<Self> {
+        let server = info.server();
+        Some(Self {
+            id: nodes.myself()?.id.clone(),
+            run_id: server.run_id.unwrap_or_default(),
+            uptime: server.uptime_seconds.map(Duration::from_secs),
+            version: server.version,
+            zone: server.availability_zone,
+            health,
+            replication: info.replication(),
+            has_keys: info.fields().any(|(name, _)| name.starts_with("db")),
+            migrations: Vec::new(),
+            keys_in_open_slots: BTreeMap::new(),
+            users,
+            by_fallback: false,
+            shows_old_password: false,
+            nodes,
+        })
+    }
+}
+
+/// What an agent tells of its server, as if that one had been asked; nothing, if that would be something else.
+pub(super) fn told(keys: &Keys, report: &Report) -> Option<ServerFacts> {
+    let ServerState::Up(server) = &report.server else { return None };
+    let health = ClusterHealth::read(&Info::parse(&server.cluster_info))?;
+    let nodes = ClusterNodes::parse(&server.cluster_nodes);
+    let facts = ServerFacts::of(&Info::parse(&server.info), nodes, health, Listed::parse(&server.users))?;
+    let shows_old_password = keys
+        .renewed
+        .as_ref()
+        .is_some_and(|wanted| server.primary_password.as_deref() != Some(hash_password(wanted).as_str()));
+    Some(ServerFacts { shows_old_password, ..facts })
 }
 
 /// Ask how many keys of these slots a server holds.

@@ -8,6 +8,7 @@ use api::node::{PersistenceMode, SecretKey, TlsAccess};
 use api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, keys, names};
 use serde_json::{Value, json};
 
+use super::agent_form::AgentForm;
 use super::build::Identity;
 use super::directives::{self, Directives};
 use crate::settings::Settings;
@@ -25,7 +26,6 @@ pub(super) enum Data {
 pub(super) struct PodImages {
     pub(super) server: String,
     pub(super) exporter: String,
-    pub(super) agent: String,
 }
 
 /// A cluster as it should be.
@@ -36,8 +36,12 @@ pub(super) struct Desired {
     pub(super) shards: u32,
     pub(super) replicas: u32,
     pub(super) images: PodImages,
+    /// Everybody in the cluster has a certificate, or is about to.
+    pub(super) has_certificates: bool,
     /// The operator's defaults that this cluster was made with; they stay.
     pub(super) pinned: Images,
+    /// The agent of pods that are made from now on.
+    pub(super) agent: AgentForm,
     pub(super) exporter: Option<Exporter>,
     pub(super) data: Data,
     pub(super) config: BTreeMap<String, String>,
@@ -97,6 +101,8 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
     check_command("spec.containers", &spec.containers, &mut violations);
     check_command("spec.podTemplate.spec.containers", templates, &mut violations);
     check_probes([&spec.containers, templates], &mut violations);
+    // A pod of theirs that has a container called like one of ours cannot have ours.
+    let has_container = spec.containers.iter().chain(templates).any(is_sidecar);
     check_users(&spec.users, &mut violations);
     if !violations.is_empty() {
         return Err(violations);
@@ -111,12 +117,13 @@ pub(super) fn validate(cluster: &ValkeyCluster, settings: &Settings) -> Result<D
             .and_then(|exporter| exporter.image.clone())
             .or_else(|| pinned.exporter.clone())
             .unwrap_or_default(),
-        agent: pinned.agent.clone().unwrap_or_default(),
     };
     Ok(Desired {
         shards,
         replicas,
         images,
+        has_certificates: settings.sidecars,
+        agent: agent_form(&pinned, has_container, settings),
         pinned,
         exporter,
         data,
@@ -177,6 +184,15 @@ fn pinned(status: Option<&ValkeyClusterStatus>, settings: &Settings) -> Images {
     }
 }
 
+/// The agent beside a server is the operator's own, and both speak to each other: pods that are made get the newest.
+fn agent_form(pinned: &Images, has_container: bool, settings: &Settings) -> AgentForm {
+    if !settings.sidecars || has_container {
+        return AgentForm { image: pinned.agent.clone().unwrap_or_default(), operator: None };
+    }
+    let operator = format!("{}.{}.svc:{}", names::AGENTS_SERVICE, settings.namespace, names::AGENTS_PORT);
+    AgentForm { image: settings.agent_image.clone(), operator: Some(operator) }
+}
+
 fn data(spec: &ValkeyClusterSpec) -> Data {
     match spec.persistence.as_ref().map(api::node::Persistence::effective_mode) {
         None | Some(PersistenceMode::Disabled) => Data::Volatile,
@@ -203,6 +219,10 @@ fn check_spelling(config: &BTreeMap<String, String>, violations: &mut Vec<Violat
 
 fn is_server(container: &Value) -> bool {
     [names::SERVER_CONTAINER, "server"].iter().any(|name| container["name"].as_str() == Some(name))
+}
+
+fn is_sidecar(container: &Value) -> bool {
+    container["name"].as_str() == Some(names::SIDECAR_CONTAINER)
 }
 
 /// Without the agent in front of it, a server that lost its data would come back as the primary it was.

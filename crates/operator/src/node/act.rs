@@ -12,9 +12,10 @@ use super::validate::Desired;
 use crate::objects::{Stopped, Writer};
 
 /// How the directives for the running server went.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum ConfigOutcome {
     /// Nothing was to be told.
+    #[default]
     Untouched,
     /// The server took them.
     Accepted,
@@ -25,7 +26,7 @@ pub(super) enum ConfigOutcome {
 }
 
 /// What came of a plan.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// Objects written, as `Kind name`.
     pub(super) written: Vec<String>,
@@ -53,13 +54,7 @@ pub(super) async fn act(
     plan: &Plan,
     context: &Context,
 ) -> Outcome {
-    let mut outcome = Outcome {
-        written: Vec::new(),
-        config: ConfigOutcome::Untouched,
-        collision: None,
-        pod_deleted: None,
-        error: None,
-    };
+    let mut outcome = Outcome::default();
     let writer = writer(desired, context);
     let ours = |kind, meta: &ObjectMeta| is_ours(desired, kind, meta);
     let performed = writer.perform_all(&plan.writes, ours, &mut outcome.written).await;

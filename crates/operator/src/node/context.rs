@@ -13,6 +13,7 @@ use kube::runtime::events::Recorder;
 use kube::runtime::reflector::{ObjectRef, Store};
 
 use super::access::Secrets;
+use crate::heartbeats::Reception;
 use crate::watch::Queue;
 
 /// A node that may not be readable: one broken object must not stop the watch of all others.
@@ -39,6 +40,7 @@ pub(crate) struct Context {
     pub(super) backoff: Backoff<ObjectRef<Guarded>>,
     pub(super) secrets: Secrets,
     pub(super) queue: Queue<Guarded>,
+    pub(super) reception: Arc<Reception>,
 }
 
 impl Context {
@@ -47,7 +49,7 @@ impl Context {
         caches: Caches,
         recorder: Recorder,
         metrics: Metrics,
-        queue: Queue<Guarded>,
+        (queue, reception): (Queue<Guarded>, Arc<Reception>),
     ) -> Arc<Self> {
         Arc::new(Self {
             client,
@@ -57,6 +59,7 @@ impl Context {
             backoff: Backoff::default(),
             secrets: Secrets::default(),
             queue,
+            reception,
         })
     }
 }

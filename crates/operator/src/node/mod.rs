@@ -38,6 +38,7 @@ use snafu::ResultExt as _;
 
 use context::Guarded;
 pub(crate) use context::{Caches, Context};
+use observe::Source;
 pub(crate) use watches::control;
 
 use crate::pass::{self, ActSnafu, Error, Report};
@@ -47,6 +48,8 @@ use crate::pass::{self, ActSnafu, Error, Report};
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How soon a node is looked at after something was just written: the watches usually call earlier.
 const LOOK_SOON: Duration = Duration::from_secs(2);
+/// How long after what was heard has ceased to count.
+const A_MOMENT: Duration = Duration::from_millis(500);
 /// Name of this controller in metrics.
 pub(crate) const KIND: &str = "ValkeyNode";
 
@@ -84,8 +87,18 @@ async fn pass(node: &ValkeyNode, context: &Context) -> Result<(&'static str, Act
             return Ok(("invalid", Action::await_change()));
         }
     };
-    let observed = observe::observe(&desired, &node.spec, &before, context).await;
-    let plan = plan::plan(&desired, &observed, &before);
+    let mut observed = observe::observe(&desired, &node.spec, &before, Source::Agent, context).await;
+    let mut plan = plan::plan(&desired, &observed, &before);
+    if let Some(hearsay) = observed.hearsay {
+        let outcome = act::Outcome::default();
+        let after = status::status(&desired, &observed, &plan, &outcome, &before, Timestamp::now());
+        if plan.is_idle() && after == before {
+            let pause = LOOK_AGAIN + spread(&desired.identity.uid);
+            return Ok(("heard", Action::requeue(pause.min(hearsay.holds_for + A_MOMENT))));
+        }
+        observed = observe::observe(&desired, &node.spec, &before, Source::Server, context).await;
+        plan = plan::plan(&desired, &observed, &before);
+    }
     let outcome = act::act(&desired, &node.spec, &observed, &plan, context).await;
     let after = status::status(&desired, &observed, &plan, &outcome, &before, Timestamp::now());
     report(node, &before, &after, context).await?;

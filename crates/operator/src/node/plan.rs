@@ -38,6 +38,14 @@ pub(super) struct Plan {
     pub(super) step: Option<Step>,
 }
 
+impl Plan {
+    /// There is nothing to do.
+    pub(super) fn is_idle(&self) -> bool {
+        let is_settled = matches!(self.config.live, LiveConfig::Settled(_));
+        is_settled && self.writes.is_empty() && self.writes_after_config.is_empty() && self.step.is_none()
+    }
+}
+
 /// Decide.
 pub(super) fn plan(desired: &Desired, observed: &Observed, status: &ValkeyNodeStatus) -> Plan {
     let roll = roll::judge(desired, observed);

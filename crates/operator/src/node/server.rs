@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::node::{Access, ObservedRole};
+use proto::heartbeat::{Report, ServerState};
 use valkey::client::Section;
-use valkey::{Connection, Error, Target};
+use valkey::cluster::ClusterNodes;
+use valkey::{Connection, Error, Info, Target};
 
 use super::access;
 use super::build::Identity;
@@ -141,19 +143,43 @@ async fn facts(target: &Target, config: &BTreeMap<String, String>) -> Result<Ser
     if info.loading() {
         return Ok(ServerView::Loading);
     }
-    let server = info.server();
-    let (role, replica_of) =
-        if info.cluster_enabled() { cluster_role(&connection).await? } else { replication_role(&info) };
+    let (role, replica_of) = if info.cluster_enabled() {
+        cluster_role(&connection.cluster_nodes().await?)
+    } else {
+        replication_role(&info)
+    };
     let names: Vec<&str> = config.keys().map(String::as_str).collect();
     let reported = if names.is_empty() { BTreeMap::new() } else { connection.config_get(&names).await? };
-    Ok(ServerView::Answering(Arc::new(ServerFacts {
-        supported: valkey::Support::of(&server) == valkey::Support::Supported,
-        version: server.version.map(|version| version.to_string()),
-        run_id: server.run_id.unwrap_or_default(),
-        role,
-        replica_of,
-        config: reported,
-    })))
+    let facts = ServerFacts { role, replica_of, config: reported, ..ServerFacts::of(&info) };
+    Ok(ServerView::Answering(Arc::new(facts)))
+}
+
+impl ServerFacts {
+    /// Who a server is.
+    fn of(info: &Info) -> Self {
+        let server = info.server();
+        Self {
+            supported: valkey::Support::of(&server) == valkey::Support::Supported,
+            version: server.version.map(|version| version.to_string()),
+            run_id: server.run_id.unwrap_or_default(),
+            role: None,
+            replica_of: None,
+            config: BTreeMap::new(),
+        }
+    }
+}
+
+/// What an agent tells of its server, as if that one had been asked; nothing, if that would be something else.
+pub(super) fn told(report: &Report, config: &BTreeMap<String, String>) -> Option<ServerView> {
+    let ServerState::Up(server) = &report.server else { return None };
+    let directive = |name: &String| Some((name.clone(), server.config.get(name)?.clone()));
+    let reported = config.keys().map(directive).collect::<Option<_>>()?;
+    let nodes = ClusterNodes::parse(&server.cluster_nodes);
+    nodes.myself()?;
+    let (role, replica_of) = cluster_role(&nodes);
+    let facts =
+        ServerFacts { role, replica_of, config: reported, ..ServerFacts::of(&Info::parse(&server.info)) };
+    Some(ServerView::Answering(Arc::new(facts)))
 }
 
 fn replication_role(info: &valkey::Info) -> (Option<ObservedRole>, Option<String>) {
@@ -170,15 +196,14 @@ fn replication_role(info: &valkey::Info) -> (Option<ObservedRole>, Option<String
 
 /// In cluster mode the replication role lies: a replica that restarts calls itself a primary for seconds. Who owns
 /// slots is a primary, who follows somebody is a replica, and anybody else has no role yet.
-async fn cluster_role(connection: &Connection) -> Result<(Option<ObservedRole>, Option<String>), Error> {
-    let nodes = connection.cluster_nodes().await?;
-    let Some(myself) = nodes.myself() else { return Ok((None, None)) };
+fn cluster_role(nodes: &ClusterNodes) -> (Option<ObservedRole>, Option<String>) {
+    let Some(myself) = nodes.myself() else { return (None, None) };
     if !nodes.slots_of_myself().is_empty() {
-        return Ok((Some(ObservedRole::Primary), None));
+        return (Some(ObservedRole::Primary), None);
     }
     if myself.is_replica() {
         let primary = myself.primary_id.as_deref().and_then(|id| nodes.get(id));
-        return Ok((Some(ObservedRole::Replica), primary.map(|primary| primary.address.ip.clone())));
+        return (Some(ObservedRole::Replica), primary.map(|primary| primary.address.ip.clone()));
     }
-    Ok((None, None))
+    (None, None)
 }

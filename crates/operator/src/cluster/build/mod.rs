@@ -1,6 +1,7 @@
 //! The objects of a cluster, built from its validated spec. Everything here is pure and cannot fail.
 
 mod budget;
+mod certificates;
 mod meta;
 mod node;
 mod pod;
@@ -9,6 +10,7 @@ mod secrets;
 mod services;
 
 pub(super) use budget::budget;
+pub(super) use certificates::{bundle, node_binding, operator_binding};
 pub(super) use meta::Identity;
 pub(super) use node::node;
 pub(super) use secrets::{passwords, users_file};

@@ -9,12 +9,19 @@ use api::node::{
 use api::{ValkeyNode, ValkeyNodeSpec, keys, names};
 use valkey::acl::SystemUser;
 
+use super::super::agent_form::AgentForm;
 use super::super::validate::Desired;
 use super::{pod, scheduling};
 use crate::objects::{Kind, Wanted};
 
 /// The node at a place, and the revision of the pod template that it may run.
-pub(in super::super) fn node(desired: &Desired, shard: u32, index: u32, revision: Option<&str>) -> Wanted {
+pub(in super::super) fn node(
+    desired: &Desired,
+    shard: u32,
+    index: u32,
+    revision: Option<&str>,
+    agent: &AgentForm,
+) -> Wanted {
     let identity = &desired.identity;
     let name = names::cluster_node(&identity.name, shard, index);
     let mut metadata = identity.owned(name.clone());
@@ -22,11 +29,13 @@ pub(in super::super) fn node(desired: &Desired, shard: u32, index: u32, revision
     labels.insert(keys::INSTANCE.to_owned(), name.clone());
     labels.insert(keys::SHARD_INDEX.to_owned(), shard.to_string());
     labels.insert(keys::NODE_INDEX.to_owned(), index.to_string());
-    let node = ValkeyNode { metadata, spec: spec(desired, &name, shard, index, revision), status: None };
+    let mut spec = spec(desired, &name, shard, index, agent);
+    spec.workload_revision = revision.map(ToOwned::to_owned);
+    let node = ValkeyNode { metadata, spec, status: None };
     Wanted::new(Kind::ValkeyNode, &node)
 }
 
-fn spec(desired: &Desired, name: &str, shard: u32, index: u32, revision: Option<&str>) -> ValkeyNodeSpec {
+fn spec(desired: &Desired, name: &str, shard: u32, index: u32, agent: &AgentForm) -> ValkeyNodeSpec {
     let spec = &desired.spec;
     let identity = &desired.identity;
     let none = api::cluster::Scheduling::default();
@@ -44,7 +53,7 @@ fn spec(desired: &Desired, name: &str, shard: u32, index: u32, revision: Option<
         priority_class_name: wishes.priority_class_name.clone(),
         pod_template: Some(PodTemplate {
             metadata: Some(pod_metadata(desired, shard, index)),
-            spec: Some(pod::overlay(desired)),
+            spec: Some(pod::overlay(desired, name, agent)),
         }),
         persistence: spec.persistence.as_ref().map(|persistence| persistence_of(persistence, shard, index)),
         config: config(desired, name),
@@ -55,7 +64,7 @@ fn spec(desired: &Desired, name: &str, shard: u32, index: u32, revision: Option<
             WorkloadType::Deployment => UpdateStrategy::RollingUpdate,
             WorkloadType::StatefulSet | WorkloadType::Pod => UpdateStrategy::OnDelete,
         },
-        workload_revision: revision.map(ToOwned::to_owned),
+        workload_revision: None,
     }
 }
 

@@ -6,7 +6,11 @@ use api::names;
 use serde_json::{Value, json};
 use valkey::acl::SystemUser;
 
-use super::super::paths::{AGENT_DIRECTORY, AGENT_SECRETS, RUN_DIRECTORY, TLS_DIRECTORY, USERS_DIRECTORY};
+use super::super::agent_form::{AgentForm, OPERATOR_FLAG};
+use super::super::paths::{
+    AGENT_DIRECTORY, AGENT_SECRETS, BASE_DIRECTORY, MTLS_DIRECTORY, RUN_DIRECTORY, TLS_DIRECTORY,
+    USERS_DIRECTORY,
+};
 use super::super::validate::{Data, Desired};
 use crate::overlay::lay_over;
 
@@ -18,15 +22,15 @@ const STARTUP_WAIT_SECONDS: i32 = 10;
 const LOOK_EVERY_SECONDS: i32 = 10;
 
 /// The overlay of a node's pod.
-pub(super) fn overlay(desired: &Desired) -> Value {
+pub(super) fn overlay(desired: &Desired, node: &str, agent: &AgentForm) -> Value {
     let mut containers = vec![server(desired)];
     if let Some(exporter) = &desired.exporter {
         containers.push(exporter_container(desired, exporter));
     }
     let mut spec = json!({
-        "initContainers": [init(desired)],
+        "initContainers": init_containers(agent),
         "containers": containers,
-        "volumes": volumes(desired),
+        "volumes": volumes(desired, node, agent),
     });
     if let Some(context) = &desired.spec.pod_security_context {
         spec["securityContext"] = serde_json::to_value(context).unwrap_or_default();
@@ -52,10 +56,36 @@ fn restricted() -> Value {
     })
 }
 
-fn init(desired: &Desired) -> Value {
+fn init_containers(agent: &AgentForm) -> Vec<Value> {
+    let sidecar = agent.operator.as_deref().map(|operator| sidecar(&agent.image, operator));
+    [init(&agent.image)].into_iter().chain(sidecar).collect()
+}
+
+/// Beside the server from before its start until after its end: Kubernetes stops init containers that go on last.
+fn sidecar(image: &str, operator: &str) -> Value {
+    json!({
+        "name": names::SIDECAR_CONTAINER,
+        "image": image,
+        "restartPolicy": "Always",
+        "command": ["/valkey-agent", "sidecar", OPERATOR_FLAG, operator],
+        "env": [{"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
+        "ports": [{"name": "agent-health", "containerPort": names::SIDECAR_HEALTH_PORT, "protocol": "TCP"}],
+        "resources": {"requests": {"cpu": "5m", "memory": "16Mi"}},
+        "securityContext": restricted(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "run", "mountPath": RUN_DIRECTORY},
+            {"name": "config", "mountPath": BASE_DIRECTORY, "readOnly": true},
+            {"name": "agent-secrets", "mountPath": AGENT_SECRETS, "readOnly": true},
+            {"name": "mtls", "mountPath": MTLS_DIRECTORY, "readOnly": true},
+        ],
+    })
+}
+
+fn init(image: &str) -> Value {
     json!({
         "name": names::INIT_CONTAINER,
-        "image": desired.images.agent,
+        "image": image,
         "command": ["/valkey-agent", "init", "--to", AGENT_DIRECTORY],
         "securityContext": restricted(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -149,7 +179,7 @@ fn exporter_container(desired: &Desired, exporter: &Exporter) -> Value {
     container
 }
 
-fn volumes(desired: &Desired) -> Vec<Value> {
+fn volumes(desired: &Desired, node: &str, agent: &AgentForm) -> Vec<Value> {
     let cluster = &desired.identity.name;
     let file = |user: SystemUser| json!({"key": user.name(), "path": user.name()});
     let mut volumes = vec![
@@ -162,6 +192,11 @@ fn volumes(desired: &Desired) -> Vec<Value> {
             "items": [file(SystemUser::Agent), file(SystemUser::Replication)],
         }}),
     ];
+    if agent.operator.is_some() {
+        // A server must start without it: then its agent is not heard, and all else works.
+        let secret = json!({"secretName": names::agent_certificate(node), "optional": true});
+        volumes.push(json!({"name": "mtls", "secret": secret}));
+    }
     if let Some(secret) = &desired.tls_secret {
         volumes.push(json!({"name": "tls", "secret": {"secretName": secret}}));
     }

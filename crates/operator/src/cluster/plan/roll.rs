@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::condition::{ClusterReason, NodeCondition, NodeReason};
 use api::node::WorkloadType;
 
+use super::super::agent_form::AgentForm;
 use super::super::observe::ObservedNode;
 use super::super::obstacle;
 use super::super::topology::Place;
@@ -20,6 +21,8 @@ pub(super) struct Roll {
     pub(super) outdated: Vec<String>,
     /// Revisions that may run from now on.
     pub(super) revisions: BTreeMap<Place, String>,
+    /// Nodes that get the newest agent first, because they are restarted anyhow.
+    pub(super) renewed: BTreeSet<Place>,
     pub(super) step: Option<Step>,
     /// Why it cannot go on by itself.
     pub(super) blocked: Option<Blocked>,
@@ -81,7 +84,7 @@ pub(super) fn roll(health: &Health<'_>, in_flight: &BTreeSet<u32>, data_loss_acc
     };
     for (place, node) in outdated.iter().filter(|(_, node)| obstacle::stuck(node).is_some()) {
         if can_be_spared(*place) {
-            begin(*place, node, &mut roll);
+            begin(health, *place, node, &mut roll);
         }
     }
     if roll.step.is_some() {
@@ -129,7 +132,7 @@ fn next_in_shard(
     if let Some((place, node)) = replica {
         // It need not be in sync itself: an older server cannot follow a newer one, and a restart is what it needs.
         if health.is_whole_without(*place) {
-            begin(*place, node, roll);
+            begin(health, *place, node, roll);
             return true;
         }
         return false;
@@ -150,7 +153,7 @@ fn next_in_shard(
     // Without a replica there is nothing to hand over to. Data on a volume survives the restart; data in the pod does
     // not, and is not given up without a word.
     if alone && (health.desired.data == Data::Kept || data_loss_accepted) {
-        begin(*place, node, roll);
+        begin(health, *place, node, roll);
         return true;
     }
     let why = if alone {
@@ -167,9 +170,14 @@ fn next_in_shard(
 }
 
 /// Allow the template, and once it is in place, restart the pod.
-fn begin(place: Place, node: &ObservedNode, roll: &mut Roll) {
+fn begin(health: &Health<'_>, place: Place, node: &ObservedNode, roll: &mut Roll) {
     let Some(revision) = pending(node) else { return };
     let allowed = node.node.spec.workload_revision.as_deref() == Some(revision);
+    // Only now, and only this one: a change that is taken back before its turn has come restarts nobody.
+    if !allowed && AgentForm::of(&node.node).is_some_and(|form| form != health.desired.agent) {
+        roll.renewed.insert(place);
+        return;
+    }
     if !allowed {
         roll.revisions.insert(place, revision.to_owned());
         return;

@@ -1,10 +1,11 @@
 //! Kubernetes as far as a cluster sees it: what the API server makes of a write, and pods that come, start and become
 //! ready.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::{ValkeyNode, keys, names};
+use api::{ValkeyCertificateBinding, ValkeyNode, keys, names};
+use kube::ResourceExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use valkey::acl::{Listed, SystemUser};
@@ -20,6 +21,10 @@ use crate::objects::{Kind, Wanted, Write};
 pub(super) struct Kubernetes {
     objects: BTreeMap<(&'static str, String), Value>,
     pub(super) pods: BTreeMap<Place, Pod>,
+    /// Nodes whose certificates were signed and stored.
+    pub(super) signed: BTreeSet<Place>,
+    /// Certificates of somebody else's that are called like ours.
+    pub(super) untouchable: BTreeSet<String>,
 }
 
 /// A pod with what its kubelet keeps in it.
@@ -68,15 +73,22 @@ impl Kubernetes {
 
     /// The nodes of the cluster.
     pub(super) fn nodes(&self) -> BTreeMap<Place, Arc<ValkeyNode>> {
-        self.names_of(Kind::ValkeyNode)
-            .into_iter()
-            .map(|name| {
-                let node: Arc<ValkeyNode> = self.typed(Kind::ValkeyNode, name).expect("should be there");
-                let labels = node.metadata.labels.clone().unwrap_or_default();
-                let number = |key: &str| labels[key].parse().expect("should be a number");
-                ((number(keys::SHARD_INDEX), number(keys::NODE_INDEX)), node)
-            })
-            .collect()
+        self.placed(Kind::ValkeyNode)
+    }
+
+    /// The certificates of those nodes.
+    pub(super) fn bindings(&self) -> BTreeMap<Place, Arc<ValkeyCertificateBinding>> {
+        self.placed(Kind::ValkeyCertificateBinding)
+    }
+
+    /// Objects of a kind that are of one node each.
+    fn placed<K: DeserializeOwned + kube::Resource>(&self, kind: Kind) -> BTreeMap<Place, Arc<K>> {
+        let placed = |name: &str| {
+            let object: Arc<K> = self.typed(kind, name).expect("should be there");
+            let number = |key: &str| object.labels().get(key)?.parse().ok();
+            Some(((number(keys::SHARD_INDEX)?, number(keys::NODE_INDEX)?), object.clone()))
+        };
+        self.names_of(kind).into_iter().filter_map(placed).collect()
     }
 
     /// What the kubelets mount, as soon as both Secrets are there.
@@ -109,6 +121,11 @@ impl Kubernetes {
                 }
                 object["metadata"]["resourceVersion"] = json!(version.to_string());
             }),
+            Write::Delete { kind, name, uid, resource_version } => {
+                let meta = &self.object(*kind, name).expect("should be there")["metadata"];
+                assert_eq!((&meta["uid"], &meta["resourceVersion"]), (&json!(uid), &json!(resource_version)));
+                self.delete(*kind, name);
+            }
             Write::Merge { kind, name, .. } => panic!("nothing is merged into {} {name}", kind.name()),
         }
     }
@@ -150,6 +167,7 @@ impl Kubernetes {
 pub(super) fn tick(world: &mut World) {
     let nodes = world.kubernetes.nodes();
     let mounted = world.kubernetes.mounted();
+    world.kubernetes.signed = world.kubernetes.bindings().into_keys().collect();
     world.kubernetes.pods.retain(|place, _| nodes.contains_key(place));
     world.servers.retain(|place, _| nodes.contains_key(place));
     for (place, node) in &nodes {

@@ -2,11 +2,13 @@
 //! and real servers where it matters what they do with a word.
 
 mod carrying;
+mod certificates;
 mod claims;
 mod convergence;
 mod crashes;
 mod early_claims;
 mod events;
+mod hearsay;
 mod keys;
 mod kubernetes;
 mod left_open;
@@ -36,5 +38,6 @@ fn described(write: &Write) -> String {
         Write::Apply { wanted, create: false, .. } => format!("apply {} {}", wanted.kind.name(), wanted.name),
         Write::Merge { kind, name, .. } => format!("merge {} {name}", kind.name()),
         Write::RemoveItems { kind, name, .. } => format!("remove from {} {name}", kind.name()),
+        Write::Delete { kind, name, .. } => format!("delete {} {name}", kind.name()),
     }
 }

@@ -15,6 +15,7 @@ use super::convergence::spec;
 use super::described;
 use super::world::{NAMESPACE, SECRET, World};
 use crate::objects::{Kind, Wanted, Write};
+use crate::settings::Settings;
 
 const FULL: &str = "
 shards: 3
@@ -27,8 +28,14 @@ config: {maxmemory-policy: allkeys-lru}
 
 /// Everything that is written for a cluster of which nothing exists yet, with users that a server has judged.
 fn wanted() -> Vec<Wanted> {
-    let world = World::empty(FULL);
-    let (desired, observed) = (world.desired(), Observed::default());
+    wanted_with(Settings { sidecars: true, ..Settings::default() })
+}
+
+fn wanted_with(settings: Settings) -> Vec<Wanted> {
+    let mut world = World::empty(FULL);
+    world.settings = settings;
+    let (desired, mut observed) = (world.desired(), Observed::default());
+    observed.certificates.stored = desired.places().collect();
     let topology = Topology::of(&observed, NAMESPACE);
     let ann = Declaration {
         name: "ann".to_owned(),
@@ -95,6 +102,15 @@ fn objects_of_a_cluster_with_volumes_exporters_and_users() {
     }
 }
 
+/// Pods of an older operator stay as they are.
+#[test]
+fn pods_without_an_agent_beside_the_server_are_still_made_as_they_were() {
+    let bodies: Vec<Value> = wanted_with(Settings::default()).into_iter().map(redacted).collect();
+    let node = bodies.iter().find(|body| body["kind"] == "ValkeyNode").expect("should be written");
+    assert_yaml_snapshot!("the_first_node_without_a_sidecar", node);
+    assert!(bodies.iter().all(|body| !body["kind"].as_str().unwrap_or_default().contains("Certificate")));
+}
+
 #[test]
 fn secrets_come_before_pods_that_mount_them_and_names_before_pods_that_have_them() {
     let order: Vec<String> = wanted().iter().map(|one| format!("{} {}", one.kind.name(), one.name)).collect();
@@ -118,12 +134,16 @@ fn without_a_budget_or_an_exporter_there_is_none() {
     let bare =
         format!("{}\npodDisruptionBudget: {{mode: Disabled}}\nexporter: {{enabled: false}}", spec(1, 0));
     let mut world = World::empty(&bare);
+    world.kubernetes.signed.insert((0, 0));
     let written = world.pass().written;
     assert_eq!(
         written,
         [
             "create Secret internal-gamma-system-passwords",
             "create Secret internal-gamma-acl",
+            "create ValkeyCertificateBundle gamma-mtls",
+            "create ValkeyCertificateBinding gamma-operator",
+            "create ValkeyCertificateBinding gamma-0-0",
             "create Service valkey-gamma",
             "create Service valkey-gamma-client",
             "create ValkeyNode gamma-0-0",

@@ -97,7 +97,7 @@ fn what_a_spec_leaves_open_is_completed() {
     let settings = Settings::default();
     assert_eq!(desired.images.server, settings.server_image);
     assert_eq!(desired.images.exporter, settings.exporter_image);
-    assert_eq!(desired.images.agent, settings.agent_image);
+    assert_eq!(desired.agent.image, settings.agent_image);
     assert_eq!(valid(&cluster("{shards: 1, exporter: {enabled: false}}")).exporter, None);
     assert_eq!(valid(&cluster("{shards: 1, persistence: {size: 1Gi}}")).data, Data::Kept);
     let external = "{shards: 1, persistence: {mode: external, existingClaim: mine}}";
@@ -118,7 +118,7 @@ fn images_are_those_of_the_spec_then_those_the_cluster_was_made_with() {
     let desired = valid(&made);
     assert_eq!(desired.images.server, "old/server:1");
     assert_eq!(desired.images.exporter, "mine/exporter:1");
-    assert_eq!(desired.images.agent, Settings::default().agent_image);
+    assert_eq!(desired.agent.image, Settings::default().agent_image);
     assert_eq!(
         desired.pinned.exporter.as_deref(),
         Some("old/exporter:1"),
@@ -126,6 +126,14 @@ fn images_are_those_of_the_spec_then_those_the_cluster_was_made_with() {
     );
     made.spec.image = Some("mine/server:2".to_owned());
     assert_eq!(valid(&made).images.server, "mine/server:2");
+}
+
+#[test]
+fn a_pod_with_a_container_called_like_the_sidecar_gets_none() {
+    let settings = Settings { sidecars: true, ..Settings::default() };
+    let agent = |spec: &str| validate(&cluster(spec), &settings).expect("should be valid").agent.operator;
+    assert!(agent("shards: 1").is_some_and(|operator| operator.ends_with(":17379")));
+    assert_eq!(agent("{shards: 1, containers: [{name: valkey-sidecar, image: mine}]}"), None);
 }
 
 #[test]

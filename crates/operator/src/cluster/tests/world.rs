@@ -16,7 +16,7 @@ use valkey::acl::{AclChange, Listed, SystemUser};
 use super::super::act::Outcome;
 use super::super::command::{Command, Order};
 use super::super::numbers;
-use super::super::observe::{Observed, ObservedNode, PodStage};
+use super::super::observe::{Certificates, Observed, ObservedNode, PodStage};
 use super::super::plan::{self, Plan, Step, was_formed};
 use super::super::server::ServerView;
 use super::super::status::{self, Seen};
@@ -108,7 +108,7 @@ impl World {
     pub(super) fn empty(spec: &str) -> Self {
         Self {
             cluster: cluster(spec),
-            settings: Settings::default(),
+            settings: Settings { sidecars: true, ..Settings::default() },
             kubernetes: Kubernetes::default(),
             servers: Servers::new(),
             release: Version::new(9, 1, 2),
@@ -219,6 +219,13 @@ impl World {
             budget: kubernetes.typed(Kind::PodDisruptionBudget, &names::cluster_budget(CLUSTER)),
             passwords: self.stored_passwords(),
             users_file: kubernetes.typed(Kind::Secret, &names::acl_secret(CLUSTER)),
+            certificates: Certificates {
+                bundle: kubernetes.typed(Kind::ValkeyCertificateBundle, &names::mtls_bundle(CLUSTER)),
+                operator: kubernetes.typed(Kind::ValkeyCertificateBinding, &names::operator_binding(CLUSTER)),
+                nodes: kubernetes.bindings(),
+                stored: kubernetes.signed.clone(),
+                untouchable: kubernetes.untouchable.clone(),
+            },
             collisions: Vec::new(),
         }
     }

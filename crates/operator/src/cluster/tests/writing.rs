@@ -12,6 +12,7 @@ use crate::objects::{Stopped, Writer};
 /// What is written of a cluster of two shards when this object is refused.
 async fn written_without(refused: &'static str) -> Vec<String> {
     let mut world = World::empty(&spec(2, 1));
+    world.kubernetes.signed = world.desired().places().collect();
     let observed = world.observe();
     let plan = world.plan_for(&observed);
     let (client, _) = testing::client(move |call| {
@@ -34,10 +35,12 @@ async fn written_without(refused: &'static str) -> Vec<String> {
 async fn nothing_is_written_after_what_was_refused() {
     assert_eq!(written_without("/secrets/internal-gamma-system-passwords").await, Vec::<String>::new());
     assert_eq!(
-        written_without("/services/valkey-gamma").await,
+        written_without("/valkeycertificatebundles/gamma-mtls").await,
         ["Secret internal-gamma-system-passwords", "Secret internal-gamma-acl"],
         "passwords are stored before the file with their hashes"
     );
+    let written = written_without("/services/valkey-gamma").await;
+    assert_eq!(written.len(), 8, "the bundle and five bindings come next: {written:?}");
 }
 
 /// Nodes do not wait for each other.

@@ -204,6 +204,7 @@ pub(super) fn perform(world: &mut World, write: &Write) {
             }
             store(world, *kind, object);
         }
+        Write::Delete { kind, name, .. } => panic!("a node deletes no {} {name} by a write", kind.name()),
     }
 }
 

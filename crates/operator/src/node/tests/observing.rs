@@ -17,9 +17,10 @@ use serde_json::json;
 
 use super::super::build::Kind;
 use super::super::context::{Caches, Context};
-use super::super::observe::{Observed, Workload, observe, resolve};
+use super::super::observe::{Observed, Source, Workload, observe, resolve};
 use super::world::{World, at, node};
 use super::{kubernetes, pods};
+use crate::heartbeats::Reception;
 use crate::watch::Queue;
 
 /// What the caches hold.
@@ -66,7 +67,9 @@ impl Filled {
         };
         let reporter = Reporter { controller: "test".to_owned(), instance: None };
         let recorder = Recorder::new(client.clone(), reporter);
-        Context::new(client, caches, recorder, Metrics::new().0, Queue::default())
+        let metrics = Metrics::new().0;
+        let reception = Arc::new(Reception::new("valkey.local", metrics.clone()));
+        Context::new(client, caches, recorder, metrics, (Queue::default(), reception))
     }
 }
 
@@ -83,7 +86,7 @@ where
 
 async fn seen(world: &World, filled: Filled) -> Observed {
     let (client, _) = testing::client(|_| async { failure(404, "NotFound", "not found") });
-    observe(&world.desired, &world.node.spec, &world.status, &filled.context(client)).await
+    observe(&world.desired, &world.node.spec, &world.status, Source::Agent, &filled.context(client)).await
 }
 
 /// Names of everything that was found.
@@ -187,7 +190,8 @@ async fn an_external_claim_is_read_missing_or_unreadable() {
             async move { answer }
         });
         let context = Filled { claims: Vec::new(), ..Filled::with(&world) }.context(client);
-        let observed = observe(&world.desired, &world.node.spec, &world.status, &context).await;
+        let observed =
+            observe(&world.desired, &world.node.spec, &world.status, Source::Agent, &context).await;
         assert_eq!(
             (observed.claim.is_some(), observed.claim_unreadable.is_some()),
             (exists, unreadable),
@@ -213,7 +217,7 @@ async fn why_a_stateful_set_has_no_pod_is_read_from_its_newest_event() {
                        "items": [event(1, "old"), event(9, "exceeded quota"), event(5, "older")]}))
     });
     let context = Filled { pods: Vec::new(), ..Filled::with(&world) }.context(client);
-    let observed = observe(&world.desired, &world.node.spec, &world.status, &context).await;
+    let observed = observe(&world.desired, &world.node.spec, &world.status, Source::Agent, &context).await;
     assert_eq!(observed.pod_creation_failure.as_deref(), Some("exceeded quota"));
     let all = calls.all();
     let list = all.iter().find(|call| call.path.ends_with("/events")).expect("should ask for events");
@@ -223,7 +227,7 @@ async fn why_a_stateful_set_has_no_pod_is_read_from_its_newest_event() {
     // What went wrong before the pod was last ready is mended.
     let ready = world.status.conditions.iter_mut().find(|one| one.type_ == "Ready").expect("should be there");
     ready.last_transition_time = since(30);
-    let observed = observe(&world.desired, &world.node.spec, &world.status, &context).await;
+    let observed = observe(&world.desired, &world.node.spec, &world.status, Source::Agent, &context).await;
     assert_eq!(observed.pod_creation_failure, None);
 }
 

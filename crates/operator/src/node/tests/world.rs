@@ -262,6 +262,7 @@ pub(super) fn writes(plan: &Plan) -> Vec<String> {
             Write::Apply { wanted, create: true, .. } => format!("create {}", wanted.kind.name()),
             Write::Apply { wanted, create: false, .. } => format!("apply {}", wanted.kind.name()),
             Write::Merge { kind, .. } => format!("merge {}", kind.name()),
+            Write::Delete { kind, .. } => format!("delete {}", kind.name()),
             Write::RemoveItems { kind, pointers, .. } => {
                 format!("remove {} from {}", pointers.join(" "), kind.name())
             }

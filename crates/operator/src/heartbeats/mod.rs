@@ -1,0 +1,20 @@
+//! What agents tell: heartbeats and events, over channels on which both ends are known.
+//!
+//! * `http` accepts, reads and answers.
+//! * `reception` knows whom to believe: the certificate of the cluster that somebody claims to be of, and the pod it says it is in.
+//! * `member` (pure) decides whether somebody speaks for a pod: who it is, and from where it speaks.
+//! * `reports` is what was heard last of each pod.
+//!
+//! Only the leader listens: it alone acts on what it hears. Nothing of it is kept for the next one, who asks anew.
+
+mod http;
+mod member;
+mod reception;
+mod reports;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use http::serve;
+pub(crate) use member::Member;
+pub(crate) use reception::Household;
+pub use reception::Reception;
