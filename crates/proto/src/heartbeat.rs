@@ -7,8 +7,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The port of the operator that agents speak to.
-pub const PORT: u16 = 17379;
 /// Where heartbeats go.
 pub const HEARTBEAT: &str = "/v1/heartbeat";
 /// Where events go.

@@ -156,11 +156,10 @@ async fn listen(
     context: &Context,
 ) -> Option<Heard> {
     // Whatever goes through the cluster needs to know how it is now. With TLS, whether clients get in depends on a certificate that
-    // the agent does not see.
-    if before.phase != Some(api::cluster::ClusterPhase::Ready)
-        || before.orchestration.is_some()
-        || tls.is_some()
-    {
+    // the agent does not see. Without certificates there is nobody to listen to.
+    let is_at_rest =
+        before.phase == Some(api::cluster::ClusterPhase::Ready) && before.orchestration.is_none();
+    if !is_at_rest || tls.is_some() || !desired.has_certificates {
         return None;
     }
     let (observed, keys, holds_for) = observe::listen(desired, tls, context).await?;
