@@ -82,7 +82,7 @@ bench: ## Measure start times, moves of slots, memory, API calls and sizes on th
 	@hack/bench.sh
 
 .PHONY: campaign
-campaign: ## Every crash point, every fault and every change, again and again (ONLY=crashes|faults|cluster-changes|cluster-faults|cluster-crashes[-creation|-life]).
+campaign: ## Every crash point, every fault and every change, again and again (ONLY=crashes|faults|cluster-changes|cluster-faults|failovers|cluster-crashes[-creation|-life]).
 	@hack/campaign.sh
 
 .PHONY: witness

@@ -60,6 +60,15 @@ pub enum Data {
     Kept,
 }
 
+/// Something that is done or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Switch {
+    /// It is done
+    On,
+    /// It is not
+    Off,
+}
+
 /// Arguments of `gate`.
 #[derive(Debug, clap::Args)]
 pub struct GateArgs {
@@ -121,6 +130,25 @@ pub struct SidecarArgs {
     /// Where `/healthz`, `/readyz` and `/metrics` are served
     #[arg(long, default_value = "0.0.0.0:18369")]
     pub health: SocketAddr,
+    /// Where agents of the same cluster and the operator are answered, by gRPC over TLS
+    #[arg(long, default_value = "0.0.0.0:17369")]
+    pub grpc: SocketAddr,
+    /// Whether a replica is told to take over when the server dies, and whether ours does when it is told
+    #[arg(long, env = "FAILOVER", value_enum, default_value = "on")]
+    pub failover: Switch,
+    /// How long a primary takes writes after most of those who have a say about it were reached, for example `2s`
+    #[arg(long, env = "LEASE", default_value = "2s", value_parser = duration)]
+    pub lease: Duration,
+    /// How long a primary is missed before it is replaced: one and a half times the lease at least
+    #[arg(long, env = "SUSPICION", default_value = "3s", value_parser = duration)]
+    pub suspicion: Duration,
+    /// Where the agent beside a server is (`<server's address>=<agent's address>`), if not on port 17369 of the server's address: several
+    /// pods on one address exist in tests only
+    #[arg(long, hide = true, value_parser = peer)]
+    pub peer: Vec<(SocketAddr, SocketAddr)>,
+    /// Where the agent beside the server of a name is (`<name>=<agent's address>`), if the name is known to nobody: in tests only
+    #[arg(long, hide = true, value_parser = host)]
+    pub host: Vec<(String, SocketAddr)>,
     /// How often the operator hears of us if nothing happens
     #[arg(long, default_value = "10s", value_parser = duration)]
     pub heartbeat: Duration,
@@ -136,6 +164,18 @@ fn duration(text: &str) -> Result<Duration, String> {
         None => (text.strip_suffix('s').unwrap_or_default(), Duration::from_secs),
     };
     number.parse().map(unit).map_err(|_| format!("{text:?} is no duration like 20s or 250ms"))
+}
+
+/// Reads `10.0.0.1:6379=10.0.0.1:17369`.
+fn peer(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
+    let read = |(server, agent): (&str, &str)| Some((server.parse().ok()?, agent.parse().ok()?));
+    text.split_once('=').and_then(read).ok_or_else(|| format!("{text:?} is no pair of addresses"))
+}
+
+/// Reads `valkey-cache-0-0.team.svc=10.0.0.1:17369`.
+fn host(text: &str) -> Result<(String, SocketAddr), String> {
+    let read = |(name, agent): (&str, &str)| Some((name.to_owned(), agent.parse().ok()?));
+    text.split_once('=').and_then(read).ok_or_else(|| format!("{text:?} is no name with an address"))
 }
 
 #[cfg(test)]
@@ -155,6 +195,15 @@ mod tests {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         for text in ["", "s", "20", "-1s", "1m", "99999999999999999999s"] {
             assert!(duration(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn peers_have_two_addresses() {
+        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        assert_eq!(peer("127.0.0.1:1=127.0.0.1:2"), Ok((at(1), at(2))));
+        for text in ["", "127.0.0.1:1", "127.0.0.1=127.0.0.1:2", "a:1=b:2"] {
+            assert!(peer(text).is_err(), "{text:?}");
         }
     }
 }

@@ -5,17 +5,25 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use valkey::Connection;
 use valkey::cluster::{ClusterNodes, Node};
-use valkey::info::Replication;
+use valkey::info::{ReplicaLine, Replication};
 
 /// How many replicas have to follow before a write is taken.
 const TO_WRITE: &str = "min-replicas-to-write";
 /// How many seconds ago the last of them may have been heard; 0 turns the other one off.
 const MAX_LAG: &str = "min-replicas-max-lag";
+/// The same by older names that servers still take.
+const OLDER: [&str; 2] = ["min-slaves-to-write", "min-slaves-max-lag"];
 /// What the server takes where nobody says anything.
 const DEFAULT_MAX_LAG: u32 = 10;
 /// More than any server has: it must not count by itself, because it counts whoever copies from it.
 const NEVER_REACHED: u32 = i32::MAX.unsigned_abs();
+
+/// Whether a directive decides whether writes are taken.
+pub(crate) fn decides_about_writes(name: &str) -> bool {
+    [TO_WRITE, MAX_LAG].into_iter().chain(OLDER).any(|known| name.eq_ignore_ascii_case(known))
+}
 
 /// What the directives are to be without a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +44,23 @@ impl Wanted {
         let number =
             |name: &str, older: &str| value(name).or_else(|| value(older))?.trim().parse::<u32>().ok();
         let default = Self::default();
+        let [older_to_write, older_max_lag] = OLDER;
         Self {
-            to_write: number(TO_WRITE, "min-slaves-to-write").unwrap_or(default.to_write),
-            max_lag: number(MAX_LAG, "min-slaves-max-lag").unwrap_or(default.max_lag),
+            to_write: number(TO_WRITE, older_to_write).unwrap_or(default.to_write),
+            max_lag: number(MAX_LAG, older_max_lag).unwrap_or(default.max_lag),
         }
+    }
+
+    /// What makes the server refuse every write.
+    pub(crate) fn refusing(self) -> [(&'static str, String); 2] {
+        let max_lag = if self.max_lag == 0 { DEFAULT_MAX_LAG } else { self.max_lag };
+        [(TO_WRITE, NEVER_REACHED.to_string()), (MAX_LAG, max_lag.to_string())]
+    }
+
+    /// Whether a server refuses every write just now.
+    pub(crate) async fn refused_now(connection: &Connection) -> Result<bool, valkey::Error> {
+        let values = connection.config_get(&[TO_WRITE]).await?;
+        Ok(values.get(TO_WRITE).is_some_and(|value| *value == NEVER_REACHED.to_string()))
     }
 
     /// What the server is told once it is cleared up.
@@ -59,8 +80,8 @@ pub(crate) struct Hold {
 impl Hold {
     /// What the server is started with: words behind its file, which count more than the file.
     pub(crate) fn args(&self) -> [String; 4] {
-        let max_lag = if self.wanted.max_lag == 0 { DEFAULT_MAX_LAG } else { self.wanted.max_lag };
-        [format!("--{TO_WRITE}"), NEVER_REACHED.to_string(), format!("--{MAX_LAG}"), max_lag.to_string()]
+        let [(to_write, never_reached), (max_lag, lag)] = self.wanted.refusing();
+        [format!("--{to_write}"), never_reached, format!("--{max_lag}"), lag]
     }
 
     /// For the note that the probe reads.
@@ -91,7 +112,7 @@ impl Hold {
                 replica.follows(myself)
                     && !replica.has_failed()
                     && is_alone_at_its_address(table, replica)
-                    && copies(replication, replica)
+                    && copies(replication, replica, |_| true)
             }
         };
         self.in_doubt.iter().all(is_settled).then_some(Cleared::Followed)
@@ -105,13 +126,13 @@ fn is_alone_at_its_address(table: &ClusterNodes, node: &Node) -> bool {
     table.nodes.iter().filter(is_there).count() == 1
 }
 
-/// Whether a node copies from the server that answered. Not everybody who does is a node of its cluster.
-fn copies(replication: &Replication, node: &Node) -> bool {
+/// Whether a node copies from the server that answered, in this way. Not everybody who does is a node of its cluster.
+pub(crate) fn copies(replication: &Replication, node: &Node, so: impl Fn(&ReplicaLine) -> bool) -> bool {
     let address = |text: &str| text.parse::<IpAddr>().ok();
     let Some(known) = address(&node.address.ip) else { return false };
     // A server that speaks TLS only tells no port here to those who speak to it otherwise.
     let is_port = |port| node.address.port == 0 || node.address.port == port;
-    replication.replicas.iter().any(|line| address(&line.ip) == Some(known) && is_port(line.port))
+    replication.replicas.iter().any(|line| address(&line.ip) == Some(known) && is_port(line.port) && so(line))
 }
 
 /// Why a hold ends.

@@ -13,6 +13,7 @@ mod secrets;
 mod sidecar;
 mod uptime;
 mod users;
+mod users_file;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -15,7 +15,8 @@ use crate::args::{Places, ReadyArgs};
 use crate::hold::{Cleared, Hold, Wanted};
 use crate::run_directory::RunDirectory;
 use crate::secrets::{self, AGENT, PasswordError};
-use crate::{chain, files, say, uptime, users};
+use crate::users_file::{self, Loaded};
+use crate::{chain, files, say, uptime};
 
 /// For one look: the kubelet's own limit must be longer, or nobody reads what we have to say.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -187,45 +188,12 @@ fn since_it_answers(directory: &RunDirectory<'_>) -> Duration {
     })
 }
 
-/// Has the server load the users file if it is another one than last time. Whatever goes wrong is told and is no reason to
-/// take the pod out of service: the users it has loaded still work.
+/// Has the server load a new users file. Whatever goes wrong is told and is no reason to take the pod out of service: the users it has
+/// loaded still work.
 async fn load_users(connection: &Connection, places: &Places, directory: &RunDirectory<'_>) {
-    if let Err(problem) = try_to_load_users(connection, places, directory).await {
-        say(&problem);
-    }
-}
-
-async fn try_to_load_users(
-    connection: &Connection,
-    places: &Places,
-    directory: &RunDirectory<'_>,
-) -> Result<(), String> {
-    let path = &places.users;
-    let told =
-        |error: io::Error| format!("failed to compare {} with what was loaded: {error}", path.display());
-    let Some(text) = files::read_if_there(path).map_err(told)? else { return Ok(()) };
-    let fingerprint = users::fingerprint(&text);
-    let loaded = files::read_if_there(&directory.users_loaded()).map_err(told)?;
-    let refused = files::read_if_there(&directory.users_refused()).map_err(told)?.unwrap_or_default();
-    // What the server refused once it refuses again, until the file is another one.
-    if loaded.as_ref() == Some(&fingerprint) || refused.lines().next() == Some(&fingerprint) {
-        return Ok(());
-    }
-    let note =
-        |note: PathBuf, content: &str| files::replace(&note, 0o600, &mut content.as_bytes()).map_err(told);
-    let refusal = |reason: &str| format!("failed to load {}: {reason}", path.display());
-    if let Some(line) = users::line_with_open_selector(&text) {
-        // The server would not refuse it but crash.
-        let reason = format!("a selector in line {line} is not closed");
-        note(directory.users_refused(), &format!("{fingerprint}\n{reason}\n"))?;
-        return Err(refusal(&reason));
-    }
-    match connection.raw(&["ACL", "LOAD"]).await {
-        Ok(_) => note(directory.users_loaded(), &fingerprint),
-        Err(valkey::Error::Server { message, .. }) => {
-            note(directory.users_refused(), &format!("{fingerprint}\n{message}\n"))?;
-            Err(refusal(&message))
-        }
-        Err(error) => Err(chain(&error)),
+    match users_file::load(connection, &places.users, directory).await {
+        Ok(Loaded::Refused(reason)) => say(&format!("failed to load {}: {reason}", places.users.display())),
+        Ok(Loaded::NoFile | Loaded::Before | Loaded::Now | Loaded::RefusedBefore(_)) => {}
+        Err(error) => say(&chain(&error)),
     }
 }

@@ -3,10 +3,14 @@
 
 mod real_server {
     mod gate;
+    mod grpc;
     mod hold;
     mod init;
+    mod orders;
     mod ready;
+    mod reunion;
     mod sidecar;
+    mod succession;
     mod takeover;
 }
 mod support;

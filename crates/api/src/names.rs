@@ -23,7 +23,9 @@ pub const INIT_CONTAINER: &str = "valkey-init";
 
 /// Container of the agent that runs beside a server of a cluster.
 pub const SIDECAR_CONTAINER: &str = "valkey-sidecar";
-/// The port on which that agent tells how it is.
+/// The port on which that agent answers the others of its cluster, and the operator.
+pub const SIDECAR_PORT: u16 = 17369;
+/// The port on which it tells how it is.
 pub const SIDECAR_HEALTH_PORT: u16 = 18369;
 
 /// The port of the cluster bus.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pki::Identity;
+use pki::{Home, Identity, Role};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -26,10 +26,10 @@ use crate::{Credentials, Peer, Refusal};
 #[derive(Debug, Snafu)]
 pub enum CallError {
     /// The name of its cluster's door is none.
-    #[snafu(display("{identity} cannot be asked for"))]
+    #[snafu(display("{} cannot be asked for", home.door()))]
     AskFor {
-        /// Who.
-        identity: Identity,
+        /// Which.
+        home: Home,
     },
     /// Nobody answers.
     #[snafu(display("failed to connect to {address}"))]
@@ -60,21 +60,48 @@ pub enum CallError {
 pub struct Called {
     /// Where.
     pub address: SocketAddr,
-    /// Who must answer. The other end may have a certificate of several clusters, and shows the one of this one's.
-    pub identity: Identity,
+    /// Who must answer.
+    pub whom: Whom,
 }
 
-/// Open a channel to just this one, within this time. No name and no address is verified, but who it is.
+/// Who must answer. The other end may have a certificate of several clusters, and shows the one of this one's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// Just this one.
+    Just(Identity),
+    /// The agent beside any server of this cluster: an address is known, and not in which pod it is by now.
+    SidecarOf(Home),
+}
+
+impl Whom {
+    /// Of which cluster it is.
+    pub fn home(&self) -> Home {
+        match self {
+            Self::Just(identity) => identity.home(),
+            Self::SidecarOf(home) => home.clone(),
+        }
+    }
+
+    fn is(&self, identity: &Identity) -> bool {
+        match self {
+            Self::Just(expected) => identity == expected,
+            // One that is in no pod is beside no server.
+            Self::SidecarOf(home) => {
+                identity.role == Role::Sidecar && identity.pod.is_some() && identity.home() == *home
+            }
+        }
+    }
+}
+
+/// Open a channel to whom is called and nobody else, within this time. No name and no address is verified, but who it is.
 pub async fn call(
     called: &Called,
     credentials: &Credentials,
     within: Duration,
 ) -> Result<TlsStream<TcpStream>, CallError> {
     let address = called.address;
-    let identity = &called.identity;
-    let name = ServerName::try_from(identity.home().door())
-        .ok()
-        .context(AskForSnafu { identity: identity.clone() })?;
+    let home = called.whom.home();
+    let name = ServerName::try_from(home.door()).ok().context(AskForSnafu { home })?;
     let connector = TlsConnector::from(Arc::new(config(called, credentials).context(PrepareSnafu)?));
     let deadline = tokio::time::Instant::now() + within;
     let connected = tokio::time::timeout_at(deadline, TcpStream::connect(address)).await;
@@ -90,7 +117,7 @@ pub async fn call(
 fn config(called: &Called, credentials: &Credentials) -> Result<ClientConfig, rustls::Error> {
     let verifier = Verifier {
         trusted: credentials.trusted.clone(),
-        expected: called.identity.clone(),
+        expected: called.whom.clone(),
         provider: provider(),
     };
     let mut config = ClientConfig::builder_with_provider(provider())
@@ -105,7 +132,7 @@ fn config(called: &Called, credentials: &Credentials) -> Result<ClientConfig, ru
 /// Believes only somebody whom the authorities that are trusted signed for, and only the one who was called.
 struct Verifier {
     trusted: Arc<RootCertStore>,
-    expected: Identity,
+    expected: Whom,
     provider: Arc<CryptoProvider>,
 }
 
@@ -127,7 +154,7 @@ impl ServerCertVerifier for Verifier {
         let parsed = ParsedCertificate::try_from(shown)?;
         let algorithms = self.provider.signature_verification_algorithms.all;
         verify_server_cert_signed_by_trust_anchor(&parsed, &self.trusted, others, now, algorithms)?;
-        if Peer::claimed(shown)?.identity != self.expected {
+        if !self.expected.is(&Peer::claimed(shown)?.identity) {
             return Err(Refusal::SomebodyElse.into());
         }
         Ok(ServerCertVerified::assertion())

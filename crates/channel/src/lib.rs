@@ -4,18 +4,20 @@
 //! * [`Credentials`] are what one end shows, and whom it trusts.
 //! * [`Door`] accepts: it finds out who somebody claims to be, and believes it only if the authority of just that cluster
 //!   signed it. The certificate of one cluster says nothing in another, whatever stands in it.
-//! * [`call`] opens a channel to somebody, and to nobody else.
+//! * [`call`] opens a channel to somebody, and to nobody else; [`ask`] puts one question over it, by gRPC.
 //!
 //! Credentials are looked up for each channel that is opened, so that new ones are used at once, and channels that are open stay
 //! open. Nothing of a session is kept for a later one: whoever comes again shows its certificate again.
 
+mod ask;
 mod call;
 mod credentials;
 mod door;
 mod peer;
 mod refusal;
 
-pub use call::{CallError, Called, call};
+pub use ask::{AskError, Line, ask, dial};
+pub use call::{CallError, Called, Whom, call};
 pub use credentials::{Credentials, CredentialsError};
 pub use door::{Accepted, Door, Doorbell};
 pub use peer::Peer;

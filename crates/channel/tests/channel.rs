@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use channel::{Accepted, CallError, Called, Credentials, Door, Doorbell, Peer, Refusal, call};
+use channel::{Accepted, CallError, Called, Credentials, Door, Doorbell, Peer, Refusal, Whom, call};
 use jiff::{SignedDuration, Timestamp};
 use pki::{Authority, Home, Identity, Leaf, Purpose, Role};
 use pretty_assertions::assert_eq;
@@ -96,7 +96,7 @@ impl House {
     }
 
     fn called(&self, cluster: &str) -> Called {
-        Called { address: self.address, identity: identity(cluster, Role::Operator, None) }
+        Called { address: self.address, whom: Whom::Just(identity(cluster, Role::Operator, None)) }
     }
 }
 
@@ -298,9 +298,9 @@ async fn only_the_one_who_was_called_is_believed() {
     let called = world.house.called("cache");
     assert_eq!(told(&called).await, None);
     let pod = identity("cache", Role::Sidecar, Some("valkey-cache-0-1-0"));
-    assert_eq!(told(&Called { identity: pod, ..called.clone() }).await, Some(Refusal::SomebodyElse));
+    assert_eq!(told(&Called { whom: Whom::Just(pod), ..called.clone() }).await, Some(Refusal::SomebodyElse));
     let unknown = identity("unknown", Role::Operator, None);
-    assert_eq!(told(&Called { identity: unknown, ..called.clone() }).await, Some(Refusal::Refused));
+    assert_eq!(told(&Called { whom: Whom::Just(unknown), ..called.clone() }).await, Some(Refusal::Refused));
 
     let operator = leaf(Some(identity("cache", Role::Operator, None)));
     let past = Timestamp::now() - SignedDuration::from_hours(3);
@@ -321,13 +321,44 @@ async fn only_the_one_who_was_called_is_believed() {
     }
 }
 
+/// Whoever calls any agent of its cluster believes each of them, and nobody else.
+#[tokio::test]
+async fn any_sidecar_of_a_cluster_is_believed_where_any_was_called() {
+    let world = World::new().await;
+    let own = credentials(&world.cache, &sidecar("cache"), &world.cache);
+    let called = Called { address: world.house.address, whom: Whom::SidecarOf(home("cache")) };
+    let other_namespace =
+        Identity { namespace: "other-team".to_owned(), ..identity("cache", Role::Sidecar, Some("a")) };
+    let of = |role, pod| leaf(Some(identity("cache", role, pod)));
+    let rows = [
+        ("a pod", &world.cache, of(Role::Sidecar, Some("valkey-cache-0-1-0")), None),
+        ("another pod", &world.cache, of(Role::Sidecar, Some("valkey-cache-7-0-0")), None),
+        ("no pod", &world.cache, of(Role::Sidecar, None), Some(Refusal::SomebodyElse)),
+        ("the operator", &world.cache, of(Role::Operator, None), Some(Refusal::SomebodyElse)),
+        ("one that prepares", &world.cache, of(Role::Init, Some("a")), Some(Refusal::SomebodyElse)),
+        ("another cluster", &world.cache, sidecar("queue"), Some(Refusal::SomebodyElse)),
+        ("another namespace", &world.cache, leaf(Some(other_namespace)), Some(Refusal::SomebodyElse)),
+        ("another authority", &world.queue, sidecar("cache"), Some(Refusal::NotBelieved)),
+    ];
+    for (name, signer, shown, expected) in rows {
+        world.operator.shows(signer, &shown, &home("cache"));
+        let (_, opened) = tokio::join!(world.house.accept(SOON), call(&called, &own, SOON));
+        let refused = match opened {
+            Ok(_) => None,
+            Err(CallError::Open { source, .. }) => Some(source),
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(refused, expected, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn somebody_who_says_nothing_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let cache = authority("cache");
     let own = credentials(&cache, &sidecar("cache"), &cache);
-    let called =
-        Called { address: listener.local_addr().unwrap(), identity: identity("cache", Role::Operator, None) };
+    let whom = Whom::Just(identity("cache", Role::Operator, None));
+    let called = Called { address: listener.local_addr().unwrap(), whom };
     let error = call(&called, &own, Duration::from_millis(50)).await.unwrap_err();
     assert!(matches!(error, CallError::Open { source: Refusal::Silent, .. }), "{error}");
     drop(listener);

@@ -43,6 +43,8 @@ pub enum Fault {
     Isolated,
     /// The pods and the other pods of the namespace lose each other; clients on this machine reach all of them.
     PeersLost,
+    /// One of ten packets between the pods and the other pods of the namespace is lost, at each end of the line.
+    PeersFar,
     /// The volumes of the pods have no free block.
     DiskFull,
     /// No operator runs.
@@ -81,11 +83,17 @@ impl Fault {
                 let peers = peers(world, pods).await;
                 let cut =
                     |pod| partition(world, pod, [everything_elsewhere(world, pod), peers.clone()].concat());
-                machinery(world, pods.iter().map(cut))
+                machinery(world, pods.iter().map(|pod| Machinery::Partition(cut(pod))))
             }
             Self::PeersLost => {
                 let peers = peers(world, pods).await;
-                machinery(world, pods.iter().map(|pod| partition(world, pod, peers.clone())))
+                let cut = |pod| Machinery::Partition(partition(world, pod, peers.clone()));
+                machinery(world, pods.iter().map(cut))
+            }
+            Self::PeersFar => {
+                let peers = peers(world, pods).await;
+                let cut = |pod| partition(world, pod, peers.clone()).losing(10);
+                machinery(world, pods.iter().map(|pod| Machinery::Partition(cut(pod))))
             }
             Self::DiskFull => {
                 let mut fills = Vec::new();
@@ -166,11 +174,11 @@ fn everything_elsewhere(world: &World, pod: &Pod) -> Vec<String> {
     others.chain([HOST_ADDRESS.to_string()]).collect()
 }
 
-fn partition(world: &World, pod: &Pod, addresses: Vec<String>) -> Machinery {
+fn partition(world: &World, pod: &Pod, addresses: Vec<String>) -> Partition {
     let node = world.local().node(&machine(pod)).expect("should know the machine");
     let pod = Side::of_pod(node.layout(), &address(pod).expect("should have an address"));
     let others = Side { addresses, ..pod.clone() };
-    Machinery::Partition(Partition::both_ways(&pod, &[others]))
+    Partition::both_ways(&pod, &[others])
 }
 
 async fn fill(world: &World, pod: &Pod) -> Fill {

@@ -6,7 +6,7 @@ use api::ValkeyCluster;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use crate::clusters::{Server, WHOLE_WITHIN};
+use crate::clusters::{Server, WHOLE_WITHIN, condition};
 use crate::crash::{End, Operator};
 use crate::faults::Fault;
 use crate::objects::uid;
@@ -23,8 +23,8 @@ pub mod away {
     pub const MOST_PRIMARIES: Duration = Duration::from_secs(20);
     /// Two of three hang: they are ended first, and their probes take their time.
     pub const HUNG: Duration = Duration::from_secs(90);
-    /// The others wait for a machine as long as the node timeout, and then vote.
-    pub const ONE_MACHINE: Duration = Duration::from_secs(30);
+    /// A machine is missed for three seconds, and then its primaries are replaced.
+    pub const ONE_MACHINE: Duration = Duration::from_secs(6);
     /// Everybody comes back from volumes, at other addresses.
     pub const ALL_PODS: Duration = Duration::from_secs(15);
     /// In which time Kubernetes starts six servers on a machine that has time for them.
@@ -92,6 +92,7 @@ pub async fn befalls(world: &World, name: &str, fault: Fault, victims: &[Server]
 /// Lets the machine under one primary lose its power until the others serve every slot without it, under the witness. The
 /// primary shares its machine with no other one: with two of three gone, nobody could be voted in.
 pub async fn loses_a_machine(world: &World, name: &str) -> (Verdict, Duration) {
+    world.wait_led(name).await;
     let primaries = world.primaries(name).await;
     let machine = |server: &Server| server.pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
     let alone = |one: &&Server| primaries.iter().filter(|other| machine(other) == machine(one)).count() == 1;
@@ -209,7 +210,8 @@ async fn dies_or_rests(world: &World, operator: &Operator, name: &str, chapter: 
     .await
 }
 
-/// Ready, with as many pods as it should have, all of them of the newest template.
+/// Ready, with nothing left to do, and with as many pods as it should have, all of them of the newest template. An operator that is
+/// stopped before it has said so leaves nobody to say it.
 async fn ended(world: &World, name: &str, chapter: Chapter) -> Result<(), String> {
     let cluster = world.get::<ValkeyCluster>(name).await;
     let status = cluster.status.unwrap_or_default();
@@ -219,7 +221,9 @@ async fn ended(world: &World, name: &str, chapter: Chapter) -> Result<(), String
     let newest = pods.iter().all(|pod| {
         pod.metadata.annotations.as_ref().and_then(|all| all.get(api::keys::RESTARTED_AT)) == restarted_at
     });
-    let ready = status.phase == Some(api::cluster::ClusterPhase::Ready) && status.orchestration.is_none();
+    let settled = condition(&status, "Progressing").is_some_and(|(state, ..)| state == "False");
+    let ready =
+        status.phase == Some(api::cluster::ClusterPhase::Ready) && status.orchestration.is_none() && settled;
     if ready && pods.len() == wanted && newest && status.observed_generation == cluster.metadata.generation {
         Ok(())
     } else {

@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::wait;
 
@@ -80,6 +80,29 @@ pub async fn away<T>(client: &Client, work: impl Future<Output = T>) -> T {
     let result = AssertUnwindSafe(work).catch_unwind().await;
     scale(client, 2).await;
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Do something while the operator has this in its environment, and take it back whatever happens.
+pub async fn with_environment<T>(
+    client: &Client,
+    name: &str,
+    value: &str,
+    work: impl Future<Output = T>,
+) -> T {
+    set_environment(client, json!({"name": name, "value": value})).await;
+    let result = AssertUnwindSafe(work).catch_unwind().await;
+    set_environment(client, json!({"name": name, "$patch": "delete"})).await;
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Change a variable and wait until only replicas run that have it so.
+async fn set_environment(client: &Client, variable: Value) {
+    scale(client, 0).await;
+    let api = Api::<Deployment>::namespaced(client.clone(), NAMESPACE);
+    let container = json!({"name": "operator", "env": [variable]});
+    let change = json!({"spec": {"template": {"spec": {"containers": [container]}}}});
+    api.patch(NAME, &PatchParams::default(), &Patch::Strategic(change)).await.expect("should change");
+    scale(client, 2).await;
 }
 
 /// Change the number of replicas and wait until it is so.

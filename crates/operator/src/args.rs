@@ -47,8 +47,8 @@ pub struct Args {
     #[arg(long, env = "TRUST_DOMAIN", default_value = settings::TRUST_DOMAIN, value_parser = trust_domain)]
     pub trust_domain: String,
 
-    /// Give clusters certificates and an agent beside each server, which tells the operator how it is. Not ready for use yet.
-    #[arg(long, env = "SIDECARS")]
+    /// Give clusters certificates and an agent beside each server, which tells the operator how it is.
+    #[arg(long, env = "SIDECARS", default_value_t = true, action = clap::ArgAction::Set)]
     pub sidecars: bool,
 
     /// Level of the logs, for example `info` or `info,kube=debug`.

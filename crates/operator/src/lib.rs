@@ -3,6 +3,7 @@
 //! It is a library with a thin `main` so that its rules (what it may touch, what it runs with) can be read by the
 //! generator of the manifests.
 
+mod agents;
 mod app;
 pub mod args;
 mod certificates;

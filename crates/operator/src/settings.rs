@@ -32,7 +32,7 @@ impl Default for Settings {
             agent_image: AGENT_IMAGE.to_owned(),
             namespace: NAMESPACE.to_owned(),
             trust_domain: TRUST_DOMAIN.to_owned(),
-            sidecars: false,
+            sidecars: true,
         }
     }
 }

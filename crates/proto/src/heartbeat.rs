@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,15 @@ pub enum Event {
         /// The run of the server that ended.
         run_id: String,
     },
+    /// The server's primary was not heard of for too long: the operator is asked whether it may be replaced.
+    PrimaryMissed {
+        /// Its identity in the cluster.
+        node_id: String,
+        /// Where its server is.
+        ip: IpAddr,
+        /// And on which port.
+        port: u16,
+    },
     /// Something that a newer agent tells of.
     #[serde(other)]
     Unknown,
@@ -75,6 +85,9 @@ pub enum Event {
 pub struct Report {
     /// The agent's version.
     pub agent: String,
+    /// It sets directives of its server when the operator tells it to.
+    #[serde(default)]
+    pub sets_directives: bool,
     /// The server.
     pub server: ServerState,
     /// The users file.
@@ -160,6 +173,17 @@ pub struct Reply {
     /// The operator has no report of this revision: the next message should have one, and need not wait.
     #[serde(default)]
     pub wants_report: bool,
+    /// The primary that is missed may be replaced.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub agrees: bool,
+    /// Somebody was agreed to a moment ago who is to replace the server of this agent: it must not lead on at the operator's word.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub objects: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// What an agent is to do.
@@ -197,6 +221,7 @@ mod tests {
     fn report() -> Report {
         Report {
             agent: "0.1.0".to_owned(),
+            sets_directives: true,
             server: ServerState::Up(Box::new(Server {
                 info: "run_id:1\r\n".to_owned(),
                 users: vec!["user _agent on #secret".to_owned()],
@@ -213,7 +238,13 @@ mod tests {
         let happened = Happened { stamp: stamp(), event, revision: 4, report: None };
         insta::assert_json_snapshot!("heartbeat", heartbeat);
         insta::assert_json_snapshot!("happened", happened);
-        insta::assert_json_snapshot!("reply", Reply { answer: Answer::Ok, wants_report: true });
+        let event =
+            Event::PrimaryMissed { node_id: "07".to_owned(), ip: "10.0.0.1".parse().unwrap(), port: 6379 };
+        assert_eq!(
+            serde_json::to_value(event).unwrap(),
+            json!({"kind": "primaryMissed", "nodeId": "07", "ip": "10.0.0.1", "port": 6379})
+        );
+        insta::assert_json_snapshot!("reply", Reply { wants_report: true, ..Reply::default() });
     }
 
     #[test]
@@ -225,12 +256,13 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(heartbeat.stamp, stamp());
-        assert!(heartbeat.report.unwrap().server == ServerState::Unknown);
+        let report = heartbeat.report.unwrap();
+        assert!(report.server == ServerState::Unknown && !report.sets_directives);
         let event: Event = serde_json::from_value(json!({"kind": "tookANap", "minutes": 4})).unwrap();
         assert_eq!(event, Event::Unknown);
         let reply: Reply =
             serde_json::from_value(json!({"answer": "stayConnected", "for": "a while"})).unwrap();
-        assert_eq!(reply, Reply { answer: Answer::Unknown, wants_report: false });
+        assert_eq!(reply, Reply { answer: Answer::Unknown, ..Reply::default() });
         assert_eq!(serde_json::from_str::<Reply>("{}").unwrap(), Reply::default());
     }
 

@@ -4,4 +4,6 @@
 //! agent of one version and an operator of another understand each other, which they have to: pods keep their agent until they are
 //! restarted, and nothing restarts them for the operator's sake.
 
+pub mod agent;
 pub mod heartbeat;
+pub mod promises;

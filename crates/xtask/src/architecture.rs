@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 /// Where files that decide are kept apart from those that act.
 const SOURCES: [&str; 2] = ["crates/operator/src", "crates/agent/src"];
 /// Files that decide: everything they need is an argument.
-const PURE_FILES: [&str; 19] = [
+const PURE_FILES: [&str; 24] = [
     "plan.rs",
     "validate.rs",
     "status.rs",
@@ -23,11 +23,16 @@ const PURE_FILES: [&str; 19] = [
     "numbers.rs",
     "passwords.rs",
     "rotation.rs",
+    "rights.rs",
     "stored.rs",
     "held.rs",
     "pem.rs",
     "member.rs",
     "sight.rs",
+    "standing.rs",
+    "death.rs",
+    "choice.rs",
+    "acceptance.rs",
 ];
 /// Folders that only decide or build.
 const PURE_FOLDERS: [&str; 2] = ["build", "plan"];

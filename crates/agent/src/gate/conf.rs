@@ -62,7 +62,7 @@ impl BaseConf {
     }
 
     /// How many replicas a write is to have.
-    pub(super) fn wanted_replicas(&self) -> Wanted {
+    pub(crate) fn wanted_replicas(&self) -> Wanted {
         Wanted::read(|name| self.value(name))
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod conf;
 mod peers;
 mod release;
+mod shards;
 mod start_rule;
 mod wait;
 
@@ -137,19 +138,19 @@ fn admit(
     directory: &RunDirectory<'_>,
 ) -> Result<Option<Vec<String>>, Error> {
     let path = args.data_dir.join(base.nodes_conf());
-    let nodes_conf = files::read_if_there(&path).context(ReadSnafu { path })?;
+    let nodes_conf = files::read_if_there(&path).context(ReadSnafu { path: &path })?;
+    let nodes_conf = match nodes_conf.as_deref().and_then(shards::mended) {
+        Some(mended) => {
+            say(&format!("{} named a replica of another shard than its primary's: mended", path.display()));
+            files::replace(&path, 0o644, &mut mended.as_bytes()).context(WriteSnafu { path })?;
+            Some(mended)
+        }
+        None => nodes_conf,
+    };
     let restarted = directory.started().exists();
     let facts = Facts { data: args.data, nodes_conf: nodes_conf.as_deref(), restarted, heard: &[] };
     let reason = match decide(&facts) {
-        Decision::Start(reason) => {
-            say(&format!("starting as it was: {reason}"));
-            reason
-        }
-        Decision::StartAsStranger => {
-            say("starting as a stranger: the data of the server that ran here is gone");
-            forget(args, base)?;
-            return Ok(Some(Vec::new()));
-        }
+        Decision::Start(reason) => reason,
         Decision::WaitForPeers(peers) => {
             let access = peers::Access::read(args, base.tls())?;
             match wait::until_decided(&facts, &peers, &access, args.peer_wait)? {
@@ -158,6 +159,12 @@ fn admit(
             }
         }
     };
+    if facts.is_stranger() {
+        say(&format!("starting as a stranger, the data of the server that ran here is gone: {reason}"));
+        forget(args, base)?;
+    } else {
+        say(&format!("starting as it was: {reason}"));
+    }
     Ok(Some(replicas_in_doubt(&facts, &reason)))
 }
 

@@ -24,18 +24,23 @@ pub(crate) struct Facts<'a> {
     pub(crate) heard: &'a [ClusterNodes],
 }
 
+impl Facts<'_> {
+    /// Identity and data have to be removed before the start: the cluster knows this server no more, and it joins as a new one.
+    pub(crate) fn is_stranger(&self) -> bool {
+        self.data == Data::Volatile && self.nodes_conf.is_some()
+    }
+}
+
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Start as it is.
+    /// Start.
     Start(Reason),
-    /// Remove identity and data first: the cluster knows this server no more, and it joins as a new one.
-    StartAsStranger,
     /// Ask these peers, the most telling first, and decide again. Somebody has to set a limit to it.
     WaitForPeers(Vec<Address>),
 }
 
-/// Why a server may start as who it was.
+/// Why a server may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reason {
     FirstStart,
@@ -65,12 +70,10 @@ impl fmt::Display for Reason {
 
 /// The rule.
 pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
-    use Decision::{Start, StartAsStranger, WaitForPeers};
+    use Decision::{Start, WaitForPeers};
     let Some(text) = facts.nodes_conf else { return Start(Reason::FirstStart) };
-    if facts.data == Data::Volatile {
-        return StartAsStranger;
-    }
-    if !facts.restarted {
+    // Data in memory is gone in whatever way the process ended.
+    if !facts.restarted && !facts.is_stranger() {
         return Start(Reason::NewPod);
     }
     let table = ClusterNodes::parse(text);
@@ -78,7 +81,8 @@ pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
     if !myself.is_primary() || myself.slots.is_empty() {
         return Start(Reason::NothingToLose);
     }
-    if !has_successor(&table, myself) {
+    let counts = if facts.is_stranger() { has_follower } else { has_successor };
+    if !counts(&table, myself) {
         return Start(Reason::NoReplica);
     }
     if let Some(by) = facts.heard.iter().find_map(|table| new_owner(table, myself)) {
@@ -87,17 +91,24 @@ pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
     // Who does not know this server has no say about its replicas.
     let mut judges = facts.heard.iter().filter(|table| table.nodes.iter().any(|node| node.id == myself.id));
     let asked = judges.clone().next().is_some();
-    if asked && judges.all(|table| !has_successor(table, myself)) {
+    if asked && judges.all(|table| !counts(table, myself)) {
         return Start(Reason::NoReplicaAlive);
     }
     WaitForPeers(peers(&table, myself))
 }
 
+/// Whether somebody copies from the address of this server, and would copy nothing over everything if a stranger answered there.
+pub(crate) fn is_followed(facts: &Facts<'_>) -> bool {
+    let table = facts.nodes_conf.map(ClusterNodes::parse).unwrap_or_default();
+    let Some(myself) = table.myself() else { return false };
+    facts.heard.iter().any(|heard| has_follower(heard, myself))
+}
+
 /// The replicas a server has to hear from before it acknowledges anything: each of those it had may have taken over in its
 /// last moment, without its knowing.
 pub(crate) fn replicas_in_doubt(facts: &Facts<'_>, reason: &Reason) -> Vec<String> {
-    // Its peers know it better.
-    if *reason == Reason::NoReplicaAlive {
+    // It leads nothing, or its peers know it better.
+    if facts.is_stranger() || *reason == Reason::NoReplicaAlive {
         return Vec::new();
     }
     let table = facts.nodes_conf.map(ClusterNodes::parse).unwrap_or_default();
@@ -105,16 +116,21 @@ pub(crate) fn replicas_in_doubt(facts: &Facts<'_>, reason: &Reason) -> Vec<Strin
         return Vec::new();
     };
     // Also those that are not elected: they take over when they are told to.
-    let replicas = table.nodes.iter().filter(|node| node.follows(myself) && !node.has_failed());
-    replicas.map(|node| node.id.clone()).collect()
+    followers(&table, myself).map(|node| node.id.clone()).collect()
 }
 
 /// A replica may have more than the disk of its primary, and may take over.
 fn has_successor(table: &ClusterNodes, primary: &Node) -> bool {
-    table
-        .nodes
-        .iter()
-        .any(|node| node.follows(primary) && !node.has_failed() && !node.flags.contains(&Flag::NoFailover))
+    followers(table, primary).any(|node| !node.flags.contains(&Flag::NoFailover))
+}
+
+/// A replica copies from whoever answers at the address of its primary, also one that may not take over.
+fn has_follower(table: &ClusterNodes, primary: &Node) -> bool {
+    followers(table, primary).next().is_some()
+}
+
+fn followers<'a>(table: &'a ClusterNodes, primary: &'a Node) -> impl Iterator<Item = &'a Node> {
+    table.nodes.iter().filter(|node| node.follows(primary) && !node.has_failed())
 }
 
 /// Whoever claims one of the slots by a newer epoch: the same comparison by which the server itself will give in. An older

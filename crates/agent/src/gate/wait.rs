@@ -1,4 +1,5 @@
-//! Waiting until peers tell that somebody took over: bounded, and given up at once when the pod is to stop.
+//! Waiting until peers tell that somebody took over: bounded, unless a start would cost them their data, and given up at once when
+//! the pod is to stop.
 
 use std::io;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use valkey::cluster::Address;
 
 use super::peers::{Access, Round};
-use super::start_rule::{Decision, Facts, Reason, decide};
+use super::start_rule::{Decision, Facts, Reason, decide, is_followed};
 use crate::say;
 
 /// Between two rounds of questions.
@@ -41,7 +42,7 @@ pub(super) enum Ended {
     Stopped,
 }
 
-/// Waits until the rule lets the server start, at most for `limit`.
+/// Waits until the rule lets the server start: at most for `limit`, or for as long as a stranger would be copied from.
 pub(super) fn until_decided(
     facts: &Facts<'_>,
     peers: &[Address],
@@ -68,33 +69,53 @@ async fn was_told(stop: &mut Signal) -> bool {
 }
 
 async fn ask_until_decided(facts: &Facts<'_>, peers: &[Address], access: &Access, limit: Duration) -> Reason {
+    let lacks = if facts.is_stranger() { "its data is gone" } else { "its disk may lack the last writes" };
     say(&format!(
-        "waiting: this server was a primary, its process ended, and its replicas may have more than its disk; \
+        "waiting: this server was a primary, its process ended, {lacks}, and its replicas have more; \
          asking {} peers for at most {limit:?} whether one of them took over",
         peers.len()
     ));
     let begin = Instant::now();
-    let mut last = Round::default();
-    // Whoever is slow must not carry us over the limit.
-    let asking = timeout(limit, async {
-        loop {
-            last = access.ask(peers).await;
-            if let Decision::Start(reason) = decide(&Facts { heard: &last.tables, ..*facts }) {
-                return reason;
-            }
-            sleep(PAUSE).await;
+    let mut heard = Heard::default();
+    loop {
+        heard.follower = false;
+        // Whoever is slow must not carry us over the limit.
+        if let Ok(reason) = timeout(limit, ask_on(facts, peers, access, &mut heard)).await {
+            say(&format!("{reason}, after {:.1?}", begin.elapsed()));
+            return reason;
         }
-    });
-    if let Ok(reason) = asking.await {
-        say(&format!("starting as it was after {:.1?}: {reason}", begin.elapsed()));
-        return reason;
+        if !(facts.is_stranger() && heard.follower) {
+            break;
+        }
+        // Nobody but the operator or a person can help it: whatever limit there is would only destroy what is left.
+        say("waiting on: a replica would copy from the empty server, and lose what it has");
     }
-    let reason = Reason::NobodyTookOver { within: limit };
     say(&format!(
-        "starting as it was: {reason}; {} peers answered, {} did not{}",
-        last.tables.len(),
-        last.failures.len(),
-        last.failures.iter().map(|failure| format!("; {failure}")).collect::<String>(),
+        "{} peers answered, {} did not{}",
+        heard.last.tables.len(),
+        heard.last.failures.len(),
+        heard.last.failures.iter().map(|failure| format!("; {failure}")).collect::<String>(),
     ));
-    reason
+    Reason::NobodyTookOver { within: limit }
+}
+
+/// What peers said.
+#[derive(Default)]
+struct Heard {
+    last: Round,
+    /// Somebody followed us in any of the rounds: whoever does may be too busy to say so in the last one.
+    follower: bool,
+}
+
+/// Asks until the rule decides. What was heard stays, whenever it is cut off.
+async fn ask_on(facts: &Facts<'_>, peers: &[Address], access: &Access, heard: &mut Heard) -> Reason {
+    loop {
+        heard.last = access.ask(peers).await;
+        let facts = Facts { heard: &heard.last.tables, ..*facts };
+        if let Decision::Start(reason) = decide(&facts) {
+            return reason;
+        }
+        heard.follower |= is_followed(&facts);
+        sleep(PAUSE).await;
+    }
 }

@@ -14,6 +14,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
@@ -41,6 +42,16 @@ pub(super) struct Figures {
     server: Gauge,
     heard: Counter,
     unheard: Counter,
+    /// Why callers were sent away.
+    refusals: Family<[(&'static str, &'static str); 1], Counter>,
+    /// How takeovers ended, of our own server's place and by our own server.
+    takeovers: Family<[(&'static str, &'static str); 2], Counter>,
+    /// Whether those were found whom our server had lost.
+    reunions: Family<[(&'static str, &'static str); 1], Counter>,
+    /// Takeovers of our own server's place that have not ended.
+    under_way: AtomicU64,
+    writes_stopped: Gauge,
+    leads: Gauge,
     registry: Registry,
 }
 
@@ -55,6 +66,29 @@ impl Default for Figures {
             "Heartbeats and events that the operator did not take",
             unheard.clone(),
         );
+        let (refusals, takeovers, reunions) = (Family::default(), Family::default(), Family::default());
+        registry.register("refusals", "Callers that were sent away, by why", refusals.clone());
+        registry.register(
+            "takeovers",
+            "Takeovers, by whose server it is (dead or successor) and how it ended",
+            takeovers.clone(),
+        );
+        registry.register(
+            "reunions",
+            "Tries to find a server that ours had lost, by whether it was found",
+            reunions.clone(),
+        );
+        let (writes_stopped, leads) = (Gauge::default(), Gauge::default());
+        registry.register(
+            "leads",
+            "1 while our server leads at the word of most of those who have a say",
+            leads.clone(),
+        );
+        registry.register(
+            "writes_stopped",
+            "1 while our server takes no writes because too few of those who have a say are reached",
+            writes_stopped.clone(),
+        );
         Self {
             born: Instant::now(),
             looked: AtomicU64::new(0),
@@ -62,6 +96,12 @@ impl Default for Figures {
             server,
             heard,
             unheard,
+            refusals,
+            takeovers,
+            reunions,
+            under_way: AtomicU64::new(0),
+            writes_stopped,
+            leads,
             registry,
         }
     }
@@ -88,6 +128,47 @@ impl Figures {
     /// It was told.
     pub(super) fn told(&self) {
         self.untold.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Somebody was sent away.
+    pub(super) fn refused(&self, why: &'static str) {
+        self.refusals.get_or_create(&[("reason", why)]).inc();
+    }
+
+    /// Somebody is to take our server's place.
+    pub(super) fn succession_begins(&self) {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It has ended.
+    pub(super) fn succession_ended(&self, how: &'static str) {
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.takeovers.get_or_create(&[("side", "dead"), ("outcome", how)]).inc();
+    }
+
+    /// Nobody is being asked to take our server's place.
+    pub(super) fn is_succession_over(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) == 0
+    }
+
+    /// Somebody was looked for whom our server had lost.
+    pub(super) fn sought(&self, found: bool) {
+        self.reunions.get_or_create(&[("found", if found { "yes" } else { "no" })]).inc();
+    }
+
+    /// Our server leads at the word of most, or does not.
+    pub(super) fn leads(&self, leads: bool) {
+        self.leads.set(i64::from(leads));
+    }
+
+    /// Our server takes no writes, or takes them again.
+    pub(super) fn writes_stopped(&self, are_stopped: bool) {
+        self.writes_stopped.set(i64::from(are_stopped));
+    }
+
+    /// Our server was to take another one's place.
+    pub(super) fn took_over(&self, how: &'static str) {
+        self.takeovers.get_or_create(&[("side", "successor"), ("outcome", how)]).inc();
     }
 
     /// There is nothing left to say: the server's end was seen, and told.

@@ -1,12 +1,13 @@
 //! Looking at the server, over its socket in the pod.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::heartbeat::{Event, Server, UsersFile};
+use proto::heartbeat::{Event, Server, ServerState, UsersFile};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
@@ -16,6 +17,7 @@ use valkey::{Connection, Deadlines, Info, Target};
 
 use super::health::Figures;
 use super::sight::{Found, Sight};
+use super::takeover::Death;
 use crate::args::SidecarArgs;
 use crate::gate::conf::BaseConf;
 use crate::run_directory::RunDirectory;
@@ -24,6 +26,8 @@ use crate::{chain, files, say, users};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
+/// After one that showed something new: changes come together, and whoever takes the place of a server that dies needs the last of them.
+const SOON: Duration = Duration::from_millis(100);
 /// A look that took long is followed by a longer pause: a server with a thousand peers has a long table.
 const SHARE: u32 = 50;
 /// Users and directives are looked at now and then: nobody but the operator changes them, and the lists are long.
@@ -34,10 +38,14 @@ const PATIENCE: Deadlines =
 /// What replicas and primaries are told apart by, and whether there is anything to lose.
 const SECTIONS: [Section; 4] =
     [Section::Server, Section::Replication, Section::Persistence, Section::Keyspace];
+/// How long somebody who connected waits to see whether the server is just ending, and how often.
+const CLOSING: Duration = Duration::from_millis(50);
+const CLOSINGS: u32 = 10;
 /// The password that the server shows its primary.
 const PRIMARYAUTH: &str = "primaryauth";
 
 /// Where to look.
+#[derive(Clone)]
 pub(super) struct Place {
     run: PathBuf,
     secrets: PathBuf,
@@ -49,6 +57,36 @@ impl Place {
         let places = &args.places;
         Self { run: places.run.clone(), secrets: places.secrets.clone(), base: args.base.clone() }
     }
+
+    /// The configuration, without what only the pod knows.
+    pub(super) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// The same, read.
+    pub(super) fn read_base(&self) -> io::Result<Option<BaseConf>> {
+        Ok(files::read_if_there(&self.base)?.map(BaseConf::new))
+    }
+
+    /// Whether the server was started with a doubt that the probe clears up.
+    pub(super) fn holds_writes(&self) -> bool {
+        RunDirectory::new(&self.run).writes_held().exists()
+    }
+
+    /// The server, for whoever has so much patience.
+    pub(super) fn server(&self, patience: Deadlines) -> Result<Target, secrets::PasswordError> {
+        let password = secrets::password(&self.secrets, AGENT)?;
+        let socket = RunDirectory::new(&self.run).socket();
+        Ok(Target::unix(socket).with_credentials(Some(AGENT), password).with_deadlines(patience))
+    }
+}
+
+/// Who is told what happens.
+pub(super) struct Told {
+    /// The operator.
+    pub(super) operator: mpsc::Sender<Event>,
+    /// Those who could take over, if they are to be told.
+    pub(super) successors: Option<mpsc::Sender<Death>>,
 }
 
 /// What is not asked for with every look.
@@ -70,11 +108,13 @@ struct Acquaintance {
 pub(super) async fn go_on(
     place: Place,
     seen: watch::Sender<Sight>,
-    happened: mpsc::Sender<Event>,
+    told: Told,
     stirred: Arc<Notify>,
     figures: Arc<Figures>,
 ) {
     let mut known = None;
+    // A server that hangs before it ends was seen for the last time before that.
+    let mut last_up = seen.borrow().report.clone();
     let mut complained = String::new();
     loop {
         let begun = Instant::now();
@@ -85,20 +125,43 @@ pub(super) async fn go_on(
         }
         complained = complaint;
         let next = seen.borrow().then(found, users_file(&place));
+        let usual = if next.is_some() { SOON } else { EVERY };
         if let Some((sight, event)) = next {
+            let report = sight.report.clone();
             seen.send_replace(sight);
             if let Some(event) = event {
+                // Whoever can do something about it comes first.
+                if let (Event::ServerDied { run_id }, ServerState::Up(last), ServerState::Down) =
+                    (&event, &last_up.server, &report.server)
+                {
+                    bequeath(last, run_id, &told, &figures);
+                }
                 // One that finds no room is seen in the next report.
-                if happened.try_send(event).is_ok() {
+                if told.operator.try_send(event).is_ok() {
                     figures.happened();
                 }
             }
+            if matches!(report.server, ServerState::Up(_)) {
+                last_up = report;
+            }
         }
-        let pause = EVERY.max(begun.elapsed() * SHARE).min(THOROUGH_EVERY);
+        let pause = usual.max(begun.elapsed() * SHARE).min(THOROUGH_EVERY);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stirred.notified() => {}
         }
+    }
+}
+
+/// Say who could take over from a server that died.
+fn bequeath(last: &Server, run_id: &str, told: &Told, figures: &Figures) {
+    let Some(successors) = &told.successors else { return };
+    match Death::of(last, run_id).map(|death| successors.try_send(death)) {
+        Some(Ok(())) => figures.succession_begins(),
+        Some(Err(_)) => say("the server died again while somebody takes its place"),
+        None => say(
+            "the server died, and nobody takes its place: it led no slot or had no replica when it was last seen",
+        ),
     }
 }
 
@@ -163,9 +226,7 @@ async fn ask(place: &Place, known: &mut Option<Acquaintance>) -> Result<Server, 
 }
 
 async fn meet(place: &Place) -> Result<Acquaintance, Unanswered> {
-    let password = secrets::password(&place.secrets, AGENT).map_err(Unanswered::Password)?;
-    let socket = RunDirectory::new(&place.run).socket();
-    let target = Target::unix(socket).with_credentials(Some(AGENT), password).with_deadlines(PATIENCE);
+    let target = place.server(PATIENCE).map_err(Unanswered::Password)?;
     let connection = Connection::open(&target).await?;
     let rarely = ask_rarely(place, &connection).await?;
     Ok(Acquaintance { connection, rarely, asked: Instant::now() })
@@ -173,7 +234,7 @@ async fn meet(place: &Place) -> Result<Acquaintance, Unanswered> {
 
 async fn ask_rarely(place: &Place, connection: &Connection) -> Result<Rarely, valkey::Error> {
     // Without the file there is nothing to compare with, and the operator asks for itself.
-    let base = files::read_if_there(&place.base).ok().flatten().map(BaseConf::new);
+    let base = place.read_base().ok().flatten();
     let named: Vec<&str> =
         base.iter().flat_map(BaseConf::names).filter(|name| !is_secret(name)).chain([PRIMARYAUTH]).collect();
     let (users, mut config) = tokio::try_join!(connection.acl_lines(), connection.config_get(&named))?;
@@ -183,10 +244,21 @@ async fn ask_rarely(place: &Place, connection: &Connection) -> Result<Rarely, va
 
 /// Whether anybody listens on the server's socket. If the question has no answer, somebody may.
 async fn is_there(place: &Place) -> bool {
-    match UnixStream::connect(RunDirectory::new(&place.run).socket()).await {
-        Ok(_) => true,
-        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused),
+    let socket = RunDirectory::new(&place.run).socket();
+    for _ in 0..CLOSINGS {
+        let mut stream = match UnixStream::connect(&socket).await {
+            Ok(stream) => stream,
+            Err(error) => return !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused),
+        };
+        // When a process ends, what it has open is closed one after the other, and we may have come in between. A server closes
+        // nobody without a word.
+        let mut ignored = [0; 64];
+        let closed = tokio::time::timeout(CLOSING, stream.read(&mut ignored)).await;
+        if !matches!(closed, Ok(Ok(0) | Err(_))) {
+            return true;
+        }
     }
+    true
 }
 
 /// What the probe noted of the users file.

@@ -1,7 +1,7 @@
 //! Our certificate, its key and those we trust, as Kubernetes keeps them in the pod. They are replaced while we run.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io};
 
 use channel::{Credentials, CredentialsError};
@@ -56,7 +56,9 @@ pub(super) enum Error {
 
 /// What we show, and to whom.
 pub(super) struct Papers {
-    pub(super) credentials: Credentials,
+    pub(super) credentials: Arc<Credentials>,
+    /// Who we are.
+    pub(super) own: Identity,
     /// Who looks after our cluster.
     pub(super) operator: Identity,
 }
@@ -127,6 +129,11 @@ impl Wallet {
         }
     }
 
+    /// One that several parts use.
+    pub(super) fn shared(directory: PathBuf) -> SharedWallet {
+        SharedWallet(Arc::new(Mutex::new(Self::new(directory))))
+    }
+
     fn understand(&self, text: &Text) -> Result<Papers, Error> {
         let path = &self.directory;
         let credentials =
@@ -134,6 +141,18 @@ impl Wallet {
         let certificate = Certificate::read(&text.chain).context(UnderstandSnafu { path })?;
         let uri = certificate.uris.first().context(FindNameSnafu { path })?;
         let own: Identity = uri.parse().context(NameSnafu { path })?;
-        Ok(Papers { credentials, operator: Identity { role: Role::Operator, pod: None, ..own } })
+        let operator = Identity { role: Role::Operator, pod: None, ..own.clone() };
+        Ok(Papers { credentials: Arc::new(credentials), own, operator })
+    }
+}
+
+/// The same files, for several parts.
+#[derive(Clone)]
+pub(super) struct SharedWallet(Arc<Mutex<Wallet>>);
+
+impl SharedWallet {
+    pub(super) fn papers(&self) -> Result<Arc<Papers>, Error> {
+        // A wallet is never left half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).papers()
     }
 }

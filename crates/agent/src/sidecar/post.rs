@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use channel::{CallError, Called, call};
+use channel::{CallError, Called, Whom, call};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -118,7 +118,7 @@ async fn say(
     path: &'static str,
     body: Vec<u8>,
 ) -> Result<Reply, Error> {
-    let called = Called { address, identity: papers.operator.clone() };
+    let called = Called { address, whom: Whom::Just(papers.operator.clone()) };
     let stream = call(&called, &papers.credentials, OPEN).await?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.context(SpeakSnafu { address })?;

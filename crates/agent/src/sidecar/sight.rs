@@ -122,7 +122,7 @@ fn without_progress(mut replication: Replication) -> Replication {
 }
 
 fn report(server: ServerState, users: UsersFile) -> Report {
-    Report { agent: env!("CARGO_PKG_VERSION").to_owned(), server, users }
+    Report { agent: env!("CARGO_PKG_VERSION").to_owned(), sets_directives: true, server, users }
 }
 
 impl Sight {

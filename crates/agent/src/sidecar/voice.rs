@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proto::heartbeat::{EVENTS, Event, HEARTBEAT, Happened, Heartbeat, Reply, Report, Stamp};
 use snafu::{ResultExt as _, Snafu};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::health::Figures;
@@ -54,16 +54,64 @@ impl Listener {
     }
 }
 
+/// Something the operator is asked, and where the answer goes.
+type Question = (Event, oneshot::Sender<Reply>);
+
+/// How others of us get through to the operator: one voice speaks to it, so that what it hears has an order.
+#[derive(Clone)]
+pub(super) struct Rapport {
+    heard: watch::Receiver<Option<Instant>>,
+    wanted: Arc<Notify>,
+    questions: mpsc::Sender<Question>,
+}
+
+impl Rapport {
+    /// When we last began to say something that the operator took, and had nothing against.
+    pub(super) fn heard(&self) -> Option<std::time::Instant> {
+        self.heard.borrow().map(Instant::into_std)
+    }
+
+    /// Do not wait for the next heartbeat.
+    pub(super) fn speak_now(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// What the operator says to that, if it says anything in time.
+    pub(super) async fn ask(&self, event: Event, within: Duration) -> Option<Reply> {
+        let (answer, answered) = oneshot::channel();
+        self.questions.try_send((event, answer)).ok()?;
+        tokio::time::timeout(within, answered).await.ok()?.ok()
+    }
+}
+
+/// The other end of it.
+pub(super) struct Ear {
+    heard: watch::Sender<Option<Instant>>,
+    wanted: Arc<Notify>,
+    questions: mpsc::Receiver<Question>,
+}
+
+/// Both ends.
+pub(super) fn rapport() -> (Rapport, Ear) {
+    let (heard, seen) = watch::channel(None);
+    let wanted = Arc::new(Notify::new());
+    let (ask, questions) = mpsc::channel(1);
+    let rapport = Rapport { heard: seen, wanted: wanted.clone(), questions: ask };
+    (rapport, Ear { heard, wanted, questions })
+}
+
 /// Speak again and again.
 pub(super) async fn speak(
     listener: Listener,
     mut sight: watch::Receiver<Sight>,
     mut events: mpsc::Receiver<Event>,
+    mut ear: Ear,
     figures: Arc<Figures>,
 ) {
     let every = listener.every;
     let mut voice = Voice::new(listener);
     let mut untold = None;
+    let mut asked: Option<Question> = None;
     let mut failures = 0;
     let mut turn = Instant::now();
     loop {
@@ -75,6 +123,12 @@ pub(super) async fn speak(
                 turn = Instant::now();
                 continue;
             }
+            Some(question) = ear.questions.recv(), if asked.is_none() => {
+                asked = Some(question);
+                turn = Instant::now();
+                continue;
+            }
+            () = ear.wanted.notified() => {}
             changed = sight.changed() => {
                 if changed.is_err() {
                     return;
@@ -91,11 +145,26 @@ pub(super) async fn speak(
             turn = Instant::now() + GAP;
             continue;
         }
-        let said = voice.say(&seen, untold.as_ref()).await;
+        let begun = Instant::now();
+        // What happened to us comes before what we ask.
+        let event = untold.as_ref().or(asked.as_ref().map(|(event, _)| event));
+        let is_question = untold.is_none() && asked.is_some();
+        let said = voice.say(&seen, event).await;
         figures.spoke(said.is_ok());
+        // A question is asked once: whoever asked thinks again.
+        let question = asked.take_if(|_| is_question);
         let pause = match said {
-            Ok(Said::Enough) => jittered(every, rand::random()),
-            Ok(Said::AskedForMore) => Duration::ZERO,
+            Ok((said, reply)) => {
+                ear.heard.send_replace((!reply.objects).then_some(begun));
+                if let Some((_, answer)) = question {
+                    // Whoever asked may have given up.
+                    let _ = answer.send(reply);
+                }
+                match said {
+                    Said::Enough => jittered(every, rand::random()),
+                    Said::AskedForMore => Duration::ZERO,
+                }
+            }
             Err(error) => {
                 voice.complain(&chain(&error));
                 failures += 1;
@@ -104,10 +173,10 @@ pub(super) async fn speak(
             }
         };
         failures = 0;
-        if untold.take().is_some() {
+        if !is_question && untold.take().is_some() {
             figures.told();
         }
-        turn = Instant::now() + pause;
+        turn = if asked.is_some() { Instant::now() } else { Instant::now() + pause };
     }
 }
 
@@ -148,7 +217,7 @@ impl Voice {
     }
 
     /// One message. What is seen goes with it, unless the operator has it.
-    async fn say(&mut self, sight: &Sight, event: Option<&Event>) -> Result<Said, Error> {
+    async fn say(&mut self, sight: &Sight, event: Option<&Event>) -> Result<(Said, Reply), Error> {
         let papers = self.wallet.papers()?;
         let address = self.address().await?;
         let report = (self.told != Some(sight.revision)).then(|| Report::clone(&sight.report));
@@ -167,7 +236,7 @@ impl Voice {
         }
         let is_asked_for = reply.wants_report && !with_report;
         self.told = (!is_asked_for).then_some(sight.revision);
-        Ok(if is_asked_for { Said::AskedForMore } else { Said::Enough })
+        Ok((if is_asked_for { Said::AskedForMore } else { Said::Enough }, reply))
     }
 
     async fn post(

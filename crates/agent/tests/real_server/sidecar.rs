@@ -1,73 +1,17 @@
 //! What the sidecar sees of a real server, and what it says of it.
 
 use std::fs;
-use std::net::SocketAddr;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use pki::{Authority, Role};
+use pki::Authority;
 use proto::heartbeat::{Event, Report, Server, ServerState};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use valkey::testing::Release;
 use valkey::{Info, SlotRange};
 
-use crate::support::operator::{Operator, authority, identity, papers};
-use crate::support::{Pod, eventually, lasting_port};
-
-const POD: &str = "valkey-cache-0-0-0";
-
-/// The sidecar of a pod.
-struct Sidecar {
-    process: Child,
-    health: SocketAddr,
-}
-
-impl Drop for Sidecar {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn sign(pod: &Pod, authority: &Authority) {
-    let directory = pod.path("mtls");
-    fs::create_dir_all(&directory).unwrap();
-    for (name, text) in papers(authority, identity(Role::Sidecar, Some(POD))) {
-        fs::write(directory.join(name), text).unwrap();
-    }
-}
-
-impl Sidecar {
-    fn start(pod: &Pod, operator: SocketAddr) -> Self {
-        let health: SocketAddr = ([127, 0, 0, 1], lasting_port()).into();
-        let log = fs::File::options().create(true).append(true).open(pod.path("sidecar.log")).unwrap();
-        let process = pod
-            .agent("sidecar")
-            .args(["--operator", &operator.to_string(), "--pod-uid", "7c1e", "--heartbeat", "1s"])
-            .args(["--health", &health.to_string()])
-            .arg("--mtls")
-            .arg(pod.path("mtls"))
-            .arg("--base")
-            .arg(pod.path("base.conf"))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        Self { process, health }
-    }
-
-    async fn get(&self, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(self.health).await.ok()?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.ok()?;
-        Some(answer)
-    }
-}
+use crate::support::operator::{Operator, authority};
+use crate::support::sidecar::{POD, Sidecar, said_in_the_log, sign};
+use crate::support::{Pod, eventually};
 
 /// A pod whose server serves, its sidecar, and the operator that hears it.
 async fn everybody(release: Release) -> (Pod, Sidecar, Operator, Authority) {
@@ -76,9 +20,9 @@ async fn everybody(release: Release) -> (Pod, Sidecar, Operator, Authority) {
     connection.cluster_add_slots(&[SlotRange::ALL]).await.unwrap();
     eventually("it is ready", || async { pod.ready().0.then_some(()) }).await;
     let authority = authority();
-    sign(&pod, &authority);
+    sign(&pod, &authority, POD);
     let operator = Operator::at(([127, 0, 0, 1], 0).into(), &authority).await;
-    let sidecar = Sidecar::start(&pod, operator.address);
+    let sidecar = Sidecar::start(&pod, operator.address, &[]);
     (pod, sidecar, operator, authority)
 }
 
@@ -91,10 +35,6 @@ fn up(report: Option<&Report>) -> Option<&Server> {
 
 fn run_id(server: &Server) -> String {
     Info::parse(&server.info).server().run_id.unwrap()
-}
-
-fn said_in_the_log(pod: &Pod) -> String {
-    fs::read_to_string(pod.path("sidecar.log")).unwrap_or_default()
 }
 
 #[tokio::test]
@@ -110,7 +50,8 @@ async fn what_is_seen_is_told_once_and_then_only_that_it_is_so() {
         assert_eq!(server.config.get("maxmemory").map(String::as_str), Some("67108864"));
         assert!(server.config.keys().all(|name| !name.contains("auth")), "no password is told");
         assert_eq!(server.primary_password.as_ref().map(String::len), Some(64));
-        assert!(first.report.as_ref().unwrap().users.loaded.is_some());
+        let report = first.report.as_ref().unwrap();
+        assert!(report.users.loaded.is_some() && report.sets_directives);
         // Nothing changes, and nothing is told again.
         for _ in 0..4 {
             let later = operator.next().await;
@@ -182,7 +123,7 @@ async fn certificates_are_replaced_while_it_runs() {
     let other = authority();
     operator.changes_to(&other);
     // The new ones come file by file, and those that do not fit together are not used.
-    sign(&pod, &other);
+    sign(&pod, &other, POD);
     let after = operator.until(|said| said.thumbprint != before.thumbprint).await;
     assert_eq!(after.stamp.session, before.stamp.session);
     assert!(sidecar.process.try_wait().unwrap().is_none());

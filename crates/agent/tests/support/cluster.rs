@@ -1,8 +1,9 @@
 //! Pods that form a cluster.
 
+use valkey::Connection;
 use valkey::cluster::Flag;
+use valkey::slots::initial;
 use valkey::testing::Release;
-use valkey::{Connection, SlotRange};
 
 use super::{Pod, eventually};
 
@@ -11,20 +12,25 @@ const SHARDS: usize = 3;
 /// Three shards of one replica each: the primaries first, then their replicas in the same order.
 pub(crate) async fn form(release: Release, conf: &str) -> (Vec<Pod>, Vec<Connection>) {
     let mut pods: Vec<Pod> = (0..2 * SHARDS).map(|_| Pod::new(release, "kept", conf)).collect();
+    let connections = join(&mut pods, SHARDS).await;
+    (pods, connections)
+}
+
+/// The first so many of these pods lead, and the others follow them, one after the other.
+pub(crate) async fn join(pods: &mut [Pod], shards: usize) -> Vec<Connection> {
     pods.iter_mut().for_each(Pod::start);
     let mut connections = Vec::new();
-    for (epoch, pod) in (1..).zip(&pods) {
+    for (epoch, pod) in (1..).zip(&*pods) {
         let connection = pod.connect().await;
         tell(&connection, &format!("CLUSTER SET-CONFIG-EPOCH {epoch}")).await;
         connections.push(connection);
     }
-    meet(&pods, &connections).await;
-    let (primaries, replicas) = connections.split_at(SHARDS);
-    for (primary, (start, end)) in primaries.iter().zip([(0, 5460), (5461, 10922), (10923, 16383)]) {
-        let range = SlotRange::new(start, end).expect("should be in bounds");
-        primary.cluster_add_slots(&[range]).await.expect("should take slots");
+    meet(pods, &connections).await;
+    let (primaries, replicas) = connections.split_at(shards);
+    for (primary, ranges) in primaries.iter().zip(initial(shards)) {
+        primary.cluster_add_slots(&ranges).await.expect("should take slots");
     }
-    for (primary, replica) in primaries.iter().zip(replicas) {
+    for (primary, replica) in primaries.iter().cycle().zip(replicas) {
         let id = primary.cluster_myid().await.expect("should answer");
         tell(replica, &format!("CLUSTER REPLICATE {id}")).await;
     }
@@ -32,12 +38,12 @@ pub(crate) async fn form(release: Release, conf: &str) -> (Vec<Pod>, Vec<Connect
         eventually("everybody sees all slots and all replicas", || async {
             let info = connection.cluster_info().await.expect("should answer");
             let table = connection.cluster_nodes().await.expect("should answer");
-            let replicas = table.nodes.iter().filter(|node| node.is_replica()).count();
-            (info.get("cluster_state") == Some("ok") && replicas == SHARDS).then_some(())
+            let known = table.nodes.iter().filter(|node| node.is_replica()).count();
+            (info.get("cluster_state") == Some("ok") && known == replicas.len()).then_some(())
         })
         .await;
     }
-    (pods, connections)
+    connections
 }
 
 async fn meet(pods: &[Pod], connections: &[Connection]) {

@@ -1,7 +1,9 @@
 //! What the tests share: a pod without Kubernetes, clusters of them, patience.
 
+pub(crate) mod caller;
 pub(crate) mod cluster;
 pub(crate) mod operator;
+pub(crate) mod sidecar;
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -32,7 +34,7 @@ const REPLICATION_HASH: &str = "4a71ef9673fb548058d26a918f658b3a6c5771cc2904af56
 /// The directories of a pod and the process in its one container. What starts again in it finds everything but the process.
 pub(crate) struct Pod {
     release: Release,
-    data: &'static str,
+    pub(crate) data: &'static str,
     /// More flags of the gate.
     pub(crate) flags: Vec<&'static str>,
     port: u16,
@@ -68,7 +70,7 @@ impl Pod {
             "user default on nopass ~* &* +@all".to_owned(),
             format!(
                 "user _agent on >{AGENT_PASSWORD} resetchannels -@all +ping +info +cluster|info +cluster|nodes \
-                 +config|get +config|set +acl|list +acl|load"
+                 +cluster|failover +cluster|meet +config|get +config|set +acl|list +acl|load"
             ),
             format!("user _replication on #{REPLICATION_HASH} resetchannels -@all +psync +replconf +ping"),
             more.to_owned(),

@@ -23,6 +23,9 @@ pub enum ClusterCondition {
     AuthFallback,
     /// Part of `spec.config` is not used.
     ConfigurationWarning,
+    /// The operator hears the agent beside every server that serves. Where it does not, it asks the server itself: nothing is
+    /// lost by that but time.
+    SidecarsConnected,
 }
 
 /// Why a condition of a ValkeyCluster has its status.
@@ -99,4 +102,14 @@ pub enum ClusterReason {
     WaitingForUser,
     /// The Secret of `networking.tls` does not exist or holds no usable certificate; the message says which part.
     TlsSecretUnusable,
+    /// Every agent was heard of late.
+    SidecarsHeard,
+    /// Agents were not heard of late; the message names their nodes. Their certificate, the network between their pods and the
+    /// operator, or their logs (`valkey-sidecar`) tell why.
+    SidecarsSilent,
+    /// Pods were made before there were agents beside servers; the message names their nodes. They get one when they are restarted
+    /// next, and nothing restarts them for it.
+    SidecarsMissing,
+    /// No pod serves yet.
+    SidecarsPending,
 }

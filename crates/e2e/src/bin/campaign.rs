@@ -12,6 +12,7 @@ use e2e::changes::{
     self, Change, EXCUSED, NOTICED, NOTICED_IN_A_HURRY, ROLLED_WITHIN, SCALED_WITHIN, WAITED,
 };
 use e2e::crash::End;
+use e2e::failovers::{self, Shape};
 use e2e::faults::{self, Fault, NodeFault};
 use e2e::lives::{self, Chapter, away};
 use e2e::witness::Verdict;
@@ -23,6 +24,9 @@ const TOO_MANY: usize = 60;
 const TOO_MANY_FOR_A_CLUSTER: usize = 400;
 /// How often every change of a cluster is made.
 const CHANGED: usize = 5;
+/// How often a primary of each kind of cluster is killed, with agents that let a replica take over and without.
+const KILLED: usize = 20;
+const KILLED_FOR_COMPARISON: usize = 4;
 /// How often a cluster of an older release is scaled.
 const OLDER_SCALED: usize = 2;
 
@@ -43,6 +47,9 @@ async fn main() {
     }
     if wanted("cluster-faults") {
         Box::pin(every_cluster_fault()).await;
+    }
+    if wanted("failovers") {
+        Box::pin(every_failover()).await;
     }
     // Half of it alone: it is the longest part.
     let half = only.as_deref().and_then(|only| only.strip_prefix("cluster-crashes-"));
@@ -175,6 +182,29 @@ async fn every_cluster_fault() {
             world.close().await;
         }
         println!("| {what} | {row} |");
+    }
+    assert!(too_long.is_empty(), "longer than promised: {too_long:#?}");
+}
+
+/// Primaries that are killed, with agents that let replicas take over and with agents that do not.
+async fn every_failover() {
+    println!(
+        "\n| primary killed, a copy each | by agents | times | lost | stall, median | longest |\n| --- | --- | --- | --- | --- | --- |"
+    );
+    let mut too_long = Vec::new();
+    for shape in Shape::ALL {
+        for (by_agents, times) in [(true, KILLED), (false, KILLED_FOR_COMPARISON)] {
+            let stalls = failovers::stalls(shape, by_agents, times).await;
+            let (median, longest) = (stalls[stalls.len() / 2], stalls[stalls.len() - 1]);
+            let answer = if by_agents { "yes" } else { "no" };
+            println!(
+                "| {shape} | {answer} | {times} | 0 | {:.2} s | {:.2} s |",
+                median.as_secs_f64(),
+                longest.as_secs_f64()
+            );
+            let is_too_long = median > failovers::MEDIAN || longest > failovers::LONGEST;
+            too_long.extend((by_agents && is_too_long).then(|| format!("{shape}: {stalls:?}")));
+        }
     }
     assert!(too_long.is_empty(), "longer than promised: {too_long:#?}");
 }

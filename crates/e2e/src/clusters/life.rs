@@ -52,6 +52,25 @@ impl World {
         .await
     }
 
+    /// Wait until every primary leads at the word of others, and all of them know.
+    pub async fn wait_led(&self, name: &str) {
+        wait::until(&format!("{name} is led"), PATIENCE, async || {
+            for primary in self.primaries(name).await {
+                let pod = primary.pod.metadata.name.unwrap_or_default();
+                let path = format!("/api/v1/namespaces/{}/pods/{pod}:18369/proxy/metrics", self.namespace);
+                let request = http::Request::get(path).body(Vec::new()).expect("should be a request");
+                let metrics = self.client.request_text(request).await.map_err(|error| error.to_string())?;
+                if !metrics.lines().any(|line| line == "valkey_agent_leads 1") {
+                    return Err(format!("{pod} does not lead at the word of others"));
+                }
+            }
+            Ok(())
+        })
+        .await;
+        // Whoever was asked last.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+
     /// Wait until a condition has a status and a reason; returns its message.
     pub async fn wait_cluster_condition(&self, name: &str, type_: &str, state: &str, reason: &str) -> String {
         wait::until(&format!("{name} has {type_}={state}/{reason}"), PATIENCE, async || {

@@ -6,6 +6,9 @@ use k8s_openapi::api::core::v1::Secret;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
+use valkey::{Connection, Deadlines};
+
+use super::Server;
 use crate::access::Access;
 use crate::witness::{Settings, Verdict, Witness};
 use crate::{World, wait};
@@ -37,6 +40,12 @@ impl World {
         let mut access = Access::open(servers).with_credentials(Some(USER), SecretString::from(PASSWORD));
         access.tls = self.cluster_tls(name).await;
         access
+    }
+
+    /// A connection of the witness's user to one server, for whoever has so much patience.
+    pub async fn writer(server: &Server, patience: Deadlines) -> Result<Connection, valkey::Error> {
+        let target = server.target.clone().with_credentials(Some(USER), SecretString::from(PASSWORD));
+        Connection::open(&target.with_deadlines(patience)).await
     }
 
     /// What resolving the cluster's name tells clients, again and again.

@@ -1,6 +1,7 @@
 //! ValkeyClusters on a real cluster, each test in a namespace of its own, side by side.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on must end")]
 
+mod agents;
 mod certificates;
 mod clients;
 mod config;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{ValkeyCluster, ValkeyNode, keys};
+use api::{ValkeyCertificateBinding, ValkeyCertificateBundle, ValkeyCluster, ValkeyNode, keys};
 use e2e::objects::{Kind, uid};
 use e2e::{World, world};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -57,6 +57,15 @@ impl Inventory<'_> {
     }
 }
 
+/// Beside those with the certificates of nodes.
+const SECRETS: &[&str] = &[
+    "internal-own-acl",
+    "internal-own-mtls-ca",
+    "internal-own-mtls-ca-key",
+    "internal-own-operator-mtls",
+    "internal-own-system-passwords",
+];
+
 #[tokio::test]
 async fn every_object_is_named_marked_and_owned_as_documented() {
     world::run("cluster-objects", async |world| {
@@ -66,6 +75,8 @@ async fn every_object_is_named_marked_and_owned_as_documented() {
         let owners = BTreeSet::from([cluster]);
         let mut inventory = Inventory { world, cluster: "own", owners, names: BTreeMap::new() };
         inventory.note::<ValkeyNode>(true).await;
+        inventory.note::<ValkeyCertificateBundle>(true).await;
+        inventory.note::<ValkeyCertificateBinding>(true).await;
         inventory.note::<StatefulSet>(true).await;
         inventory.note::<Pod>(true).await;
         inventory.note::<Service>(true).await;
@@ -88,10 +99,9 @@ async fn every_object_is_named_marked_and_owned_as_documented() {
             ("Pod".to_owned(), named("valkey-own-*-0")),
             ("Service".to_owned(), with(named("valkey-own-*"), &["valkey-own", "valkey-own-client"])),
             ("ConfigMap".to_owned(), named("valkey-own-*")),
-            (
-                "Secret".to_owned(),
-                with(BTreeSet::new(), &["internal-own-acl", "internal-own-system-passwords"]),
-            ),
+            ("ValkeyCertificateBundle".to_owned(), with(BTreeSet::new(), &["own-mtls"])),
+            ("ValkeyCertificateBinding".to_owned(), with(named("own-*"), &["own-operator"])),
+            ("Secret".to_owned(), with(named("internal-own-*-mtls"), SECRETS)),
             ("PodDisruptionBudget".to_owned(), with(BTreeSet::new(), &["valkey-own"])),
             ("PersistentVolumeClaim".to_owned(), named("valkey-own-*-data")),
         ]);

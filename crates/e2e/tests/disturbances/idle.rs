@@ -84,6 +84,18 @@ async fn commands(world: &World, cluster: &str) -> BTreeMap<String, u64> {
     all
 }
 
+/// Every pass over a cluster or a node knew from the agents that nothing is to be done.
+fn nobody_was_asked(passes: &BTreeMap<String, u64>) {
+    eprintln!("passes meanwhile: {passes:?}");
+    for kind in ["ValkeyCluster", "ValkeyNode"] {
+        let of_kind = passes.iter().filter(|(labels, _)| labels.contains(&format!("kind=\"{kind}\"")));
+        let (heard, others): (Vec<_>, Vec<_>) =
+            of_kind.partition(|(labels, _)| labels.contains("outcome=\"heard\""));
+        assert!(!heard.is_empty(), "{kind}: {passes:?}");
+        assert!(others.is_empty(), "{kind}: servers were asked while nothing happened: {others:?}");
+    }
+}
+
 #[tokio::test]
 async fn idle_means_no_writes() {
     world::run("idle", async |world| {
@@ -133,9 +145,16 @@ async fn idle_clusters_are_left_alone() {
             world.wait_cluster_ready(name).await;
         }
         certificates(world).await;
+        for name in ["big", "c0", "c1", "c2", "c3"] {
+            world.wait_cluster_condition(name, "SidecarsConnected", "True", "SidecarsHeard").await;
+        }
         let before = commands(world, "big").await;
         let begun = Instant::now();
-        nothing_is_written(world, "5 clusters").await;
+        let passes = operator::counted(&world.client, "valkey_operator_reconciles", async {
+            nothing_is_written(world, "5 clusters").await;
+        })
+        .await;
+        nobody_was_asked(&passes);
         let minutes = begun.elapsed().as_secs_f64() / 60.0;
         let after = commands(world, "big").await;
         eprintln!("commands a minute, over the 6 servers of a cluster:");

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use devcluster::faults::{ContainerGroup, Fault, Freeze};
+use e2e::changes::ask_for_restart;
 use e2e::objects::uid;
 use e2e::{operator, wait, world};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -50,6 +51,37 @@ async fn a_hanging_leader_is_replaced_in_time() {
             if now.as_ref() == Some(&after) { Ok(()) } else { Err(now) }
         })
         .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pods_of_an_operator_without_agents_get_theirs_with_their_next_restart() {
+    world::run("without-agents", async |world| {
+        operator::with_environment(&world.client, "SIDECARS", "false", async {
+            world.ready_cluster("older", json!({"shards": 1, "replicas": 1})).await;
+        })
+        .await;
+        let pods = async || -> Vec<Pod> { world.cluster_pods("older").await.into_iter().flatten().collect() };
+        let has_agent = |pod: &Pod| {
+            let containers = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+            containers.map(|container| container.name.as_str()).any(|name| name == "valkey-sidecar")
+        };
+        let before = pods().await;
+        assert!(!before.iter().any(has_agent));
+        let words =
+            world.wait_cluster_condition("older", "SidecarsConnected", "False", "SidecarsMissing").await;
+        assert!(words.contains("older-0-0, older-0-1"), "{words}");
+        world.wait_cluster_ready("older").await;
+        assert_eq!(
+            pods().await.iter().map(uid).collect::<Vec<_>>(),
+            before.iter().map(uid).collect::<Vec<_>>()
+        );
+
+        ask_for_restart(world, "older").await;
+        world.wait_cluster_condition("older", "SidecarsConnected", "True", "SidecarsHeard").await;
+        world.wait_cluster_ready("older").await;
+        assert!(pods().await.iter().all(has_agent));
     })
     .await;
 }

@@ -5,8 +5,10 @@
 mod changes;
 mod clusters;
 mod crashes;
+mod failovers;
 mod faults;
 mod idle;
 mod leaders;
+mod leases;
 mod machines;
 mod users;

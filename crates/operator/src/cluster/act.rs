@@ -1,5 +1,8 @@
 //! Doing what the plan says, in its order, stopping at the first thing that does not work.
 
+#[cfg(test)]
+mod tests;
+
 use std::num::NonZeroU32;
 
 use api::keys;
@@ -8,15 +11,18 @@ use secrecy::ExposeSecret as _;
 use valkey::Connection;
 use valkey::acl::SystemUser;
 
+use super::build::Identity;
 use super::command::{Command, Order, Route, Stage};
 use super::context::Context;
-use super::observe::Observed;
+use super::observe::{Observed, ObservedNode};
 use super::plan::{Deed, Plan, Step};
 use super::server::{AVAILABILITY_ZONE, Keys, PRIMARYAUTH};
 use super::slot_move::{self, Connected, Party};
 use super::topology::Place;
 use super::users;
 use super::validate::Desired;
+use crate::agents::{self, Beside, Unset, takes_orders};
+use crate::heartbeats::Reception;
 use crate::hooks::AfterCommand;
 use crate::objects::{Collision, Kind, Stopped, Writer, controlled_by};
 
@@ -59,7 +65,13 @@ pub(super) async fn act(
         manager: keys::CLUSTER_FIELD_MANAGER,
     };
     let ours = |_, meta: &_| controlled_by(meta, Some(&desired.identity.uid));
-    let servers = Servers { observed, keys: server_keys, after_command: &context.after_command };
+    let servers = Servers {
+        identity: &desired.identity,
+        observed,
+        keys: server_keys,
+        reception: &context.reception,
+        after_command: &context.after_command,
+    };
     let written = writer.perform_all(&plan.writes, ours, &mut outcome.written).await;
     let is_written = written.is_ok();
     match written {
@@ -115,8 +127,10 @@ async fn change_users(plan: &Plan, servers: &Servers<'_>, outcome: &mut Outcome)
 }
 
 struct Servers<'a> {
+    identity: &'a Identity,
     observed: &'a Observed,
     keys: &'a Keys,
+    reception: &'a Reception,
     after_command: &'a AfterCommand,
 }
 
@@ -182,9 +196,9 @@ impl Servers<'_> {
     }
 
     async fn command<'a>(&self, command: &'a Command) -> (&'a Command, Result<(), String>) {
-        let obeyed = match self.open(command.at).await {
-            Ok(connection) => self.obey(connection, command).await,
-            Err(words) => Err(words),
+        let obeyed = match self.directive(&command.order) {
+            Some((name, value)) => self.set(command.at, name, value).await,
+            None => self.obey(command).await,
         };
         if obeyed.is_ok() {
             self.after_command.call().await;
@@ -192,7 +206,38 @@ impl Servers<'_> {
         (command, obeyed)
     }
 
-    async fn obey(&self, connection: Connection, command: &Command) -> Result<(), String> {
+    /// What an order sets in the server.
+    fn directive<'b>(&'b self, order: &'b Order) -> Option<(&'static str, &'b str)> {
+        match order {
+            Order::SetZone(zone) => Some((AVAILABILITY_ZONE, zone)),
+            Order::RenewPassword => Some((PRIMARYAUTH, self.keys.replication.as_ref()?.expose_secret())),
+            _ => None,
+        }
+    }
+
+    async fn set(&self, place: Place, name: &str, value: &str) -> Result<(), String> {
+        let agent = self.observed.nodes.get(&place).and_then(|node| self.agent_beside(node));
+        let directives = [(name, value)];
+        let directly = async || {
+            let set = self.open(place).await?.config_set(&directives).await;
+            set.map_err(|error| kit::telemetry::chain(&error))
+        };
+        let set = agents::set(agent.as_ref(), self.reception, &directives, directly).await;
+        set.map_err(|unset| match unset {
+            Unset::Agent(error) => kit::telemetry::chain(&error),
+            Unset::Directly(words) => words,
+        })
+    }
+
+    /// The agent that sets directives of a node's server, if there is one.
+    fn agent_beside(&self, node: &ObservedNode) -> Option<Beside> {
+        let pod = node.pod.as_ref().filter(|_| takes_orders(node.agent, node.obeys))?;
+        let home = self.reception.home(&self.identity.namespace, &self.identity.name);
+        Beside::new(home, node.name(), &pod.name, &pod.uid, pod.address.as_deref()?)
+    }
+
+    async fn obey(&self, command: &Command) -> Result<(), String> {
+        let connection = self.open(command.at).await?;
         let obeyed = match &command.order {
             Order::SetEpoch(epoch) => connection.cluster_set_config_epoch(*epoch).await,
             Order::AddSlots(ranges) => connection.cluster_add_slots(ranges).await,
@@ -209,11 +254,8 @@ impl Servers<'_> {
             }
             Order::GiveUp { slots, owner } => slot_move::give_up(&connection, slots, owner).await,
             Order::Failover(mode) => connection.cluster_failover(*mode).await,
-            Order::SetZone(zone) => connection.config_set(&[(AVAILABILITY_ZONE, zone)]).await,
-            Order::RenewPassword => match &self.keys.replication {
-                Some(password) => connection.config_set(&[(PRIMARYAUTH, password.expose_secret())]).await,
-                None => Ok(()),
-            },
+            // They set directives, or there is no password to show.
+            Order::SetZone(_) | Order::RenewPassword => Ok(()),
         };
         obeyed.map_err(|error| kit::telemetry::chain(&error))
     }

@@ -66,6 +66,12 @@ pub(super) fn between(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus)
             events.push(event(EventType::Warning, &condition.reason, condition));
         }
     }
+    if let Some(sidecars) = changed(ClusterCondition::SidecarsConnected)
+        && sidecars.reason == "SidecarsSilent"
+        && before.condition(ClusterCondition::SidecarsConnected).is_some_and(|then| then.status == "True")
+    {
+        events.push(event(EventType::Warning, &sidecars.reason, sidecars));
+    }
     if let Some(users) = changed(ClusterCondition::UsersApplied)
         && users.status == "False"
         && users.reason != "UsersPending"

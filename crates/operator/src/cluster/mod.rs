@@ -50,6 +50,7 @@ use snafu::IntoError as _;
 
 use context::Guarded;
 pub(crate) use context::{Caches, Context};
+use patience::Look;
 use topology::Topology;
 pub(crate) use watches::control;
 
@@ -143,8 +144,8 @@ async fn pass(cluster: &ValkeyCluster, context: &Context) -> Result<(&'static st
         return if plan.is_healing() { Ok(healing_on(&failed, context)) } else { Err(failed) };
     }
     let (settles, gets_on) = (plan.settling || acted, before != after);
-    let close = context.patience.looks_closely(&desired.identity.uid, settles, gets_on, Instant::now());
-    Ok(next(acted, close, &plan, &after))
+    let look = context.patience.look(&desired.identity.uid, settles, gets_on, Instant::now());
+    Ok(next(acted, look, &plan, &after))
 }
 
 /// What is to be measured of a cluster whose agents tell that all is as it was, and as it should be. Nobody is asked then; in any
@@ -176,7 +177,7 @@ async fn listen(
     }
     // What was remembered of slots that were open, and of things that went on, is over: later ones are others.
     context.half_moved.left_behind(&desired.identity.uid, &BTreeSet::new(), Instant::now());
-    context.patience.looks_closely(&desired.identity.uid, false, false, Instant::now());
+    context.patience.look(&desired.identity.uid, false, false, Instant::now());
     Some(Heard { numbers: numbers::numbers(&seen, &outcome, before, &after, now), holds_for })
 }
 
@@ -201,8 +202,11 @@ fn healing_on(failed: &Error, context: &Context) -> (&'static str, Action) {
     (category, Action::requeue(LOOK_SOON))
 }
 
-fn next(acted: bool, close: bool, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'static str, Action) {
-    if !close && (plan.settling || acted) {
+fn next(acted: bool, look: Look, plan: &plan::Plan, after: &ValkeyClusterStatus) -> (&'static str, Action) {
+    if plan.waits_for_slots() {
+        return ("moving", Action::requeue(look.at_moves_after));
+    }
+    if !look.closely && (plan.settling || acted) {
         return ("settling", Action::requeue(LOOK_SOON));
     }
     if plan.settling {

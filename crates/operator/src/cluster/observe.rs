@@ -19,6 +19,7 @@ use valkey::Tls;
 use super::context::{Caches, Context};
 use super::server::{self, Keys, ServerFacts, ServerView};
 use super::validate::Desired;
+use crate::heartbeats::{Agent, Death};
 use crate::objects::{Collision, Kind, collision, controlled_by};
 
 /// Servers asked at the same time.
@@ -73,6 +74,11 @@ pub(super) struct ObservedNode {
     pub(super) another_pod_leaves: bool,
     /// A server in a pod of it knew every slot once, or died: whoever is in it now may not be the first.
     pub(super) has_past: bool,
+    pub(super) agent: Agent,
+    /// Whether its agent does what it is told, as far as anybody knows.
+    pub(super) obeys: Option<bool>,
+    /// What its agent told of the end of its server.
+    pub(super) death: Option<Death>,
     pub(super) server: ServerView,
 }
 
@@ -338,6 +344,7 @@ fn nodes(
 ) -> BTreeMap<(u32, u32), ObservedNode> {
     let identity = &desired.identity;
     let pods = pods_by_node(desired, context);
+    let reception = &context.reception;
     let now = Timestamp::now();
     let mut nodes = BTreeMap::new();
     for guarded in context.caches.nodes.state() {
@@ -361,6 +368,11 @@ fn nodes(
                 pod,
                 another_pod_leaves: mine.len() > 1,
                 has_past: mine.iter().filter_map(|pod| pod.status.as_ref()).any(has_past),
+                agent: mine.first().map(|pod| reception.agent_in(pod, Instant::now())).unwrap_or_default(),
+                obeys: mine
+                    .first()
+                    .and_then(|pod| reception.obeys(pod.metadata.uid.as_deref()?, Instant::now())),
+                death: mine.first().and_then(|pod| death_in(pod, context)),
                 server: ServerView::NotAsked,
             },
         );
@@ -399,6 +411,10 @@ fn pods_by_node(desired: &Desired, context: &Context) -> HashMap<String, Vec<Arc
         mine.sort_by_key(|pod| pod.meta().deletion_timestamp.is_some());
     }
     pods
+}
+
+fn death_in(pod: &Pod, context: &Context) -> Option<Death> {
+    context.reception.reports.death(pod.metadata.uid.as_deref()?, Instant::now())
 }
 
 /// The moment of deletion is the one by which it should have ended.

@@ -22,7 +22,7 @@ use api::condition::{ClusterCondition, ClusterReason};
 use super::command::{Command, Order, Stage};
 use super::observe::{Observed, ObservedNode};
 use super::obstacle;
-use super::topology::{Member, Place, Topology};
+use super::topology::{self, Member, Place, Topology};
 use super::users::{self, Turn, Users};
 use super::validate::Desired;
 use crate::objects::Write;
@@ -152,6 +152,12 @@ impl Plan {
         self.orders.revisions.is_empty() && self.orders.renewed.is_empty() && *self == idle
     }
 
+    /// Slots are on their way, and nothing else is begun before they have arrived.
+    pub(super) fn waits_for_slots(&self) -> bool {
+        let moves = |undertaking: &Undertaking| undertaking.progress.ends_with(SLOTS_LEFT);
+        self.settling && self.stages.is_empty() && self.undertaking.as_ref().is_some_and(moves)
+    }
+
     /// A cluster that was formed is being mended just now.
     pub(super) fn is_healing(&self) -> bool {
         self.heals && (self.settling || !self.stages.is_empty() || self.step.is_some())
@@ -169,6 +175,7 @@ pub(super) fn plan(
     left_behind: &BTreeSet<u16>,
 ) -> Plan {
     let mut plan = Plan::default();
+    let in_flight = &in_flight.iter().copied().chain(topology::in_turn(observed)).collect();
     if !observed.collisions.is_empty() && !was_formed(status) {
         // Something we need is not ours: half a cluster would only hide it.
         return plan;

@@ -6,7 +6,7 @@ use api::cluster::{
 };
 use api::condition::{self, Assessment, ClusterCondition, ClusterReason, State};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use valkey::SlotRange;
 use valkey::slots::SLOT_COUNT;
 
@@ -17,6 +17,7 @@ use super::plan::{Plan, reason_for, wants_budget, was_formed};
 use super::topology::{Place, Topology, Whose};
 use super::users::{self, Users};
 use super::validate::Desired;
+use crate::heartbeats::Agent;
 use crate::objects::Collision;
 use crate::violation::Violation;
 
@@ -116,7 +117,7 @@ pub(super) fn status(
     let ready_shards = shards.iter().filter(|shard| shard.ready && shard.index < wanted).count();
     let reason: &'static str = ready.reason.into();
     let message = ready.message.clone();
-    let all: Vec<_> = std::iter::once(ready).chain(fresh).collect();
+    let all: Vec<_> = std::iter::once(ready).chain(fresh).chain(sidecars_connected(seen, before)).collect();
     let generation = desired.identity.generation;
     ValkeyClusterStatus {
         observed_generation: generation,
@@ -489,6 +490,51 @@ fn auth_fallback(topology: &Topology<'_>) -> ClusterAssessment {
     let message =
         format!("the operator's password was refused and the default user let it in: {}", names.join(", "));
     assess(ClusterCondition::AuthFallback, true, ClusterReason::DefaultUserUsed, message)
+}
+
+/// A condition as it was.
+fn repeated(known: &Condition) -> Option<ClusterAssessment> {
+    use strum::IntoEnumIterator as _;
+    let is_known = |reason: &ClusterReason| <&'static str>::from(*reason) == known.reason;
+    let state = match known.status.as_str() {
+        "True" => State::True,
+        "False" => State::False,
+        _ => State::Unknown,
+    };
+    let reason = ClusterReason::iter().find(is_known)?;
+    Some(assess(ClusterCondition::SidecarsConnected, state, reason, known.message.clone()))
+}
+
+/// Only of pods that serve: those that start or end say so elsewhere.
+fn sidecars_connected(seen: &Seen<'_>, before: &ValkeyClusterStatus) -> Option<ClusterAssessment> {
+    seen.desired.agent.operator.as_ref()?;
+    let of = |state: State, reason, message: String| {
+        Some(assess(ClusterCondition::SidecarsConnected, state, reason, message))
+    };
+    let serving =
+        || seen.observed.nodes.values().filter(|node| node.pod.as_ref().is_some_and(PodFacts::serves));
+    if serving().next().is_none() {
+        return of(State::Unknown, ClusterReason::SidecarsPending, "no pod serves yet".to_owned());
+    }
+    // An operator that has just begun to lead knows only what the one before it wrote.
+    let known = before.condition(ClusterCondition::SidecarsConnected);
+    if let Some(known) = known.filter(|_| serving().any(|node| node.agent == Agent::Unknown)) {
+        return repeated(known);
+    }
+    let names = |wanted: &dyn Fn(Agent) -> bool| {
+        serving().filter(|node| wanted(node.agent)).map(ObservedNode::name).collect::<Vec<_>>().join(", ")
+    };
+    let silent = names(&|agent| matches!(agent, Agent::Silent | Agent::Unknown));
+    if !silent.is_empty() {
+        let message = format!("not heard of late: the agents of {silent}; their servers are asked instead");
+        return of(State::False, ClusterReason::SidecarsSilent, message);
+    }
+    let absent = names(&|agent| agent == Agent::Absent);
+    if !absent.is_empty() {
+        let message = format!("without an agent until they are restarted next: {absent}");
+        return of(State::False, ClusterReason::SidecarsMissing, message);
+    }
+    of(State::True, ClusterReason::SidecarsHeard, "the agent beside every server is heard".to_owned())
 }
 
 fn configuration(seen: &Seen<'_>) -> ClusterAssessment {

@@ -1,14 +1,15 @@
 //! Who is who among the servers of a cluster, put together from what each of them says. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use api::names;
 use valkey::SlotRange;
 use valkey::cluster::{Flag, Node};
-use valkey::info::ReplicationRole;
+use valkey::info::{PrimaryLink, ReplicationRole};
 use valkey::slots::SLOT_COUNT;
 
-use super::observe::Observed;
+use super::observe::{Observed, ObservedNode};
 use super::server::ServerFacts;
 
 /// Shard and index of a node.
@@ -78,8 +79,22 @@ impl Member<'_> {
 
     /// It has been a full copy, and is not in the middle of becoming another one: what it has can be served.
     pub(super) fn has_history(&self) -> bool {
-        let link = self.facts.replication.as_ref().and_then(|replication| replication.primary.as_ref());
+        let link = self.link();
         self.offset() > 0 && !link.is_some_and(|link| link.sync_in_progress)
+    }
+
+    fn link(&self) -> Option<&PrimaryLink> {
+        self.facts.replication.as_ref()?.primary.as_ref()
+    }
+
+    /// It receives from its primary just now.
+    pub(super) fn is_linked(&self) -> bool {
+        self.link().is_some_and(|link| link.link_up)
+    }
+
+    /// It had everything that its primary acknowledged until this long ago.
+    pub(super) fn followed_until(&self, ago: Duration) -> bool {
+        self.link().is_some_and(|link| link.holds_copy() && link.was_up_within(ago.as_secs()))
     }
 
     /// How much of the history it has.
@@ -110,11 +125,28 @@ pub(super) struct Topology<'a> {
     pub(super) members: BTreeMap<Place, Member<'a>>,
     /// Nodes whose servers do not answer.
     pub(super) silent: BTreeSet<Place>,
+    /// Those of them whose agents say that the server has ended, and how long ago.
+    pub(super) ended: BTreeMap<Place, Duration>,
     /// Everybody in anybody's table, apart from those that only shake hands.
     pub(super) identities: HashMap<&'a str, Whose>,
     /// The slots of everybody who owns some, by the youngest claims.
     owned: BTreeMap<&'a str, Vec<SlotRange>>,
     unowned: Vec<SlotRange>,
+}
+
+/// The agents of a shard have the first word when a server ends: they know it earlier, and two who tell replicas to take over
+/// disturb each other. So long after they were told of it, whatever they do has worked or has not.
+const TURN_OF_AGENTS: Duration = Duration::from_secs(3);
+
+/// Shards in which agents may be about to let a replica take over.
+pub(super) fn in_turn(observed: &Observed) -> impl Iterator<Item = u32> {
+    let dying = |node: &&ObservedNode| node.death.is_some_and(|death| death.ago < TURN_OF_AGENTS);
+    observed.nodes.values().filter(dying).map(|node| node.shard)
+}
+
+fn ended_ago(node: &ObservedNode) -> Option<Duration> {
+    let death = node.death.filter(|death| death.lasts && death.ago >= TURN_OF_AGENTS)?;
+    Some(death.ago)
 }
 
 impl<'a> Topology<'a> {
@@ -145,9 +177,11 @@ impl<'a> Topology<'a> {
             .filter(|(_, node)| node.another_pod_leaves)
             .map(|(place, _)| *place)
             .collect();
+        let ended = silent.difference(&lingering);
+        let ended = ended.filter_map(|place| Some((*place, ended_ago(&observed.nodes[place])?))).collect();
         let identities = identities(&members, &silent, &lingering, &hosts);
         let (owned, unowned) = ranges(&owners(&members));
-        Self { members, silent, identities, owned, unowned }
+        Self { members, silent, ended, identities, owned, unowned }
     }
 
     pub(super) fn member_of(&self, id: &str) -> Option<&Member<'a>> {

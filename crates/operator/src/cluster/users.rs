@@ -4,6 +4,7 @@
 mod declared;
 pub(super) mod passwords;
 mod remembered;
+mod rights;
 pub(super) mod rotation;
 
 use std::collections::BTreeMap;
@@ -102,8 +103,10 @@ pub(super) fn assemble(
 
 fn with_passwords(desired: &Desired, observed: &Observed, passwords: Passwords, declared: &Judged) -> Users {
     let Judged { users: judged, problems } = declared;
+    let agents_do_the_rest = rights::agents_do_the_rest(desired, observed);
+    let system = if agents_do_the_rest { User::system_beside_agents } else { User::system };
     let mut all: Vec<User> =
-        system_users(desired).map(|user| User::system(user, &passwords.accepted(user))).collect();
+        system_users(desired).map(|user| system(user, &passwords.accepted(user))).collect();
     let has_file = observed.users_file.is_some();
     let complete = judged.is_some() && problems.is_empty();
     // For servers that do not exist yet, what is known to be good is enough to begin with.

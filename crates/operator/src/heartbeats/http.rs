@@ -269,13 +269,19 @@ where
     let _place = desk.acquire().await.ok();
     let bytes = whole(request.into_body()).await?;
     let message = if is_event {
-        let Happened { stamp, revision, report, event: _ } = read(&bytes)?;
-        Message { stamp, revision, report, is_event }
+        let Happened { stamp, revision, report, event } = read(&bytes)?;
+        Message { stamp, revision, report, event: Some(event) }
     } else {
         let Heartbeat { stamp, revision, report } = read(&bytes)?;
-        Message { stamp, revision, report, is_event }
+        Message { stamp, revision, report, event: None }
     };
-    Ok(reception.hear(&welcome, message, now)?)
+    let missed = message.event.as_ref().and_then(|event| reception.missed(&welcome, event));
+    let reply = reception.hear(&welcome, message, now)?;
+    let agrees = match missed {
+        Some(missed) => reception.agrees(&missed).await,
+        None => false,
+    };
+    Ok(Reply { agrees, ..reply })
 }
 
 async fn whole<B>(body: B) -> Result<Bytes, Rejected>

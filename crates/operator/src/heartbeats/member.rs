@@ -76,7 +76,7 @@ fn is_pod_of(pod: &Pod, node: &str, claimed: &str) -> bool {
 }
 
 /// Where a pod is. One that has ended is nowhere: its address may be somebody else's by now.
-fn addresses(pod: &Pod) -> impl Iterator<Item = IpAddr> {
+pub(super) fn addresses(pod: &Pod) -> impl Iterator<Item = IpAddr> {
     let status = pod.status.as_ref();
     let has_ended = |status: &&k8s_openapi::api::core::v1::PodStatus| {
         matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"))

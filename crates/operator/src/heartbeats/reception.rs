@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use api::{ValkeyCertificateBinding, ValkeyCluster, names};
@@ -13,12 +13,15 @@ use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource as _, ResourceExt as _};
 use pki::{Home, Role};
-use proto::heartbeat::Reply;
+use proto::heartbeat::{Event, Reply};
+use proto::promises::Promises;
 use secrecy::SecretString;
 use tokio::sync::watch;
 
 use super::member::{Member, Unwelcome, member};
-use super::reports::{Message, Reports, Untaken};
+use super::reports::{FRESH_FOR, Message, Reports, Untaken};
+use super::unreached::Unreached;
+use super::vote::{Missed, SUSPICION};
 use crate::certificates::pem;
 use crate::objects::controlled_by;
 
@@ -62,6 +65,18 @@ pub(super) struct Welcome {
     news: News,
 }
 
+/// What is known of the agent of a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Agent {
+    /// There is none beside the server.
+    #[default]
+    Absent,
+    /// Nobody has listened for long enough to know.
+    Unknown,
+    Silent,
+    Heard,
+}
+
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unheard {
@@ -78,9 +93,14 @@ pub struct Reception {
     trust_domain: String,
     households: RwLock<Vec<Household>>,
     opened: watch::Sender<usize>,
+    /// When somebody could be heard for the first time.
+    since: OnceLock<Instant>,
     read: Mutex<Read>,
     complained: Mutex<HashMap<&'static str, Instant>>,
     pub(crate) reports: Reports,
+    unreached: Unreached,
+    /// From when somebody could be heard: what was promised before, another one promised.
+    promises: OnceLock<Mutex<Promises>>,
     pub(super) metrics: Metrics,
 }
 
@@ -91,15 +111,20 @@ impl Reception {
             trust_domain: trust_domain.to_owned(),
             households: RwLock::default(),
             opened: watch::Sender::new(0),
+            since: OnceLock::new(),
             read: Mutex::default(),
             complained: Mutex::default(),
             reports: Reports::default(),
+            unreached: Unreached::default(),
+            promises: OnceLock::new(),
             metrics,
         }
     }
 
     /// From now on, the agents of these pods are heard. Whoever calls this has waited for the caches: in an empty one there is nobody.
     pub(crate) fn open(&self, household: Household) {
+        let since = self.since.get_or_init(Instant::now);
+        self.promises.get_or_init(|| Mutex::new(Promises::of_those_who_are_heard(SUSPICION, *since)));
         self.households.write().unwrap_or_else(PoisonError::into_inner).push(household);
         self.opened.send_modify(|opened| *opened += 1);
     }
@@ -108,6 +133,51 @@ impl Reception {
     pub(crate) async fn is_open(&self, households: usize) {
         // An error would mean that this is gone.
         let _ = self.opened.subscribe().wait_for(|opened| *opened >= households).await;
+    }
+
+    /// A cluster, as those are known by who are of it.
+    pub(crate) fn home(&self, namespace: &str, cluster: &str) -> Home {
+        Home {
+            trust_domain: self.trust_domain.clone(),
+            namespace: namespace.to_owned(),
+            cluster: cluster.to_owned(),
+        }
+    }
+
+    /// What is known of the agent in a pod.
+    pub(crate) fn agent_in(&self, pod: &Pod, now: Instant) -> Agent {
+        let containers = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+        let has_sidecar =
+            containers.map(|container| &container.name).any(|name| name == names::SIDECAR_CONTAINER);
+        let uid = pod.metadata.uid.as_deref().filter(|_| has_sidecar);
+        uid.map(|uid| self.agent(uid, now)).unwrap_or_default()
+    }
+
+    /// Whether the agent of a pod does what it is told, as far as anybody knows: it said whether it can, and it answers.
+    pub(crate) fn obeys(&self, pod_uid: &str, now: Instant) -> Option<bool> {
+        let obeys = self.reports.sets_directives(pod_uid);
+        if self.unreached.holds_for(pod_uid, now) { Some(false) } else { obeys }
+    }
+
+    /// An agent was called and did not answer.
+    pub(crate) fn called_in_vain(&self, pod_uid: &str, now: Instant) {
+        self.unreached.in_vain(pod_uid, now);
+    }
+
+    /// An agent was called and answered.
+    pub(crate) fn answered(&self, pod_uid: &str) {
+        self.unreached.answered(pod_uid);
+    }
+
+    /// What is known of the agent of a pod. Whoever begins to listen has to wait for everybody's next word before silence means
+    /// anything.
+    pub(crate) fn agent(&self, pod_uid: &str, now: Instant) -> Agent {
+        let listens_for = self.since.get().map(|since| now.saturating_duration_since(*since));
+        match listens_for {
+            _ if self.reports.is_heard(pod_uid, now) => Agent::Heard,
+            Some(listens_for) if listens_for > FRESH_FOR => Agent::Silent,
+            _ => Agent::Unknown,
+        }
     }
 
     /// Whether somebody speaks for a pod. Asked before anything it says is read.
@@ -133,7 +203,22 @@ impl Reception {
         if taken.is_news {
             news(member);
         }
-        Ok(Reply { wants_report: taken.wants_report, ..Reply::default() })
+        let objects =
+            self.promises().is_some_and(|mut promises| promises.renew(&member.uid, true, now).is_err());
+        Ok(Reply { wants_report: taken.wants_report, objects, ..Reply::default() })
+    }
+
+    /// What an agent misses, if it may ask for that.
+    pub(super) fn missed(&self, welcome: &Welcome, event: &Event) -> Option<Missed> {
+        let member = &welcome.member;
+        self.at_home(&member.namespace, |household| {
+            Missed::of(event, member, household.pods.state().into_iter())
+        })?
+    }
+
+    /// What was promised about primaries; nothing, if nobody listens yet.
+    pub(super) fn promises(&self) -> Option<MutexGuard<'_, Promises>> {
+        self.promises.get().map(|promises| promises.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn at_home<T>(&self, namespace: &str, look: impl Fn(&Household) -> T) -> Option<T> {

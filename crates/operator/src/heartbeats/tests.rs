@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::{ValkeyCertificateBinding, keys, names};
-use channel::{Called, Credentials, Door, Doorbell as _, call};
+use channel::{Called, Credentials, Door, Doorbell as _, Whom, call};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -16,7 +16,7 @@ use kube::runtime::reflector::{self, Store};
 use kube::runtime::watcher;
 use pki::{Authority, Identity, Leaf, Purpose, Role};
 use pretty_assertions::assert_eq;
-use proto::heartbeat::{Answer, Heartbeat, LONGEST, Reply, Report, ServerState, Stamp, UsersFile};
+use proto::heartbeat::{Heartbeat, LONGEST, Reply, Report, ServerState, Stamp, UsersFile};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,7 +28,7 @@ use super::*;
 const DOMAIN: &str = "valkey.local";
 const SOON: Duration = Duration::from_secs(5);
 
-fn identity(cluster: &str, role: Role, pod: Option<&str>) -> Identity {
+pub(crate) fn identity(cluster: &str, role: Role, pod: Option<&str>) -> Identity {
     Identity {
         trust_domain: DOMAIN.to_owned(),
         namespace: "team".to_owned(),
@@ -42,7 +42,7 @@ fn agent(cluster: &str, pod: &str) -> Identity {
     identity(cluster, Role::Sidecar, Some(pod))
 }
 
-fn leaf(identity: Identity, from: Timestamp) -> Leaf {
+pub(crate) fn leaf(identity: Identity, from: Timestamp) -> Leaf {
     Leaf {
         name: "party".to_owned(),
         hosts: Vec::new(),
@@ -61,7 +61,7 @@ fn authority(cluster: &str) -> Authority {
 }
 
 /// What somebody has whom `signer` signed for and who trusts `trusted`.
-fn credentials(signer: &Authority, leaf: &Leaf, trusted: &Authority) -> Credentials {
+pub(crate) fn credentials(signer: &Authority, leaf: &Leaf, trusted: &Authority) -> Credentials {
     let (chain, key) = signer.issue(leaf).unwrap();
     Credentials::read(&chain, &key.pem(), trusted.anchor()).unwrap()
 }
@@ -127,17 +127,17 @@ where
 }
 
 /// An operator that looks after two clusters.
-struct World {
-    cache: Authority,
-    queue: Authority,
+pub(crate) struct World {
+    pub(crate) cache: Authority,
+    pub(crate) queue: Authority,
     address: SocketAddr,
-    reception: Arc<Reception>,
+    pub(crate) reception: Arc<Reception>,
     told: Arc<Mutex<Vec<String>>>,
     _stop: DropGuard,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let (cache, queue) = (authority("cache"), authority("queue"));
         let reception = Arc::new(Reception::new(DOMAIN, Metrics::new().0));
         let told = Arc::new(Mutex::new(Vec::new()));
@@ -178,7 +178,8 @@ impl World {
 
     /// What comes back for these bytes; nothing if somebody was not let in.
     async fn send(&self, with: &Credentials, bytes: &[u8]) -> Option<String> {
-        let called = Called { address: self.address, identity: identity("cache", Role::Operator, None) };
+        let whom = Whom::Just(identity("cache", Role::Operator, None));
+        let called = Called { address: self.address, whom };
         let mut stream = call(&called, with, SOON).await.ok()?;
         let mut answer = String::new();
         // Whoever is refused learns it while it speaks or listens.
@@ -197,7 +198,11 @@ impl World {
         Some(read(&self.send(with, request.as_bytes()).await?))
     }
 
-    async fn beat(&self, with: &Credentials, heartbeat: &Heartbeat) -> Option<(u16, serde_json::Value)> {
+    pub(crate) async fn beat(
+        &self,
+        with: &Credentials,
+        heartbeat: &Heartbeat,
+    ) -> Option<(u16, serde_json::Value)> {
         self.post(with, "/v1/heartbeat", &serde_json::to_string(heartbeat).unwrap()).await
     }
 
@@ -216,9 +221,13 @@ fn read(answer: &str) -> (u16, serde_json::Value) {
     (status, serde_json::from_str(body).unwrap_or_default())
 }
 
-fn heartbeat(sequence: u64, revision: u64, told: bool) -> Heartbeat {
-    let report =
-        Report { agent: "0.1.0".to_owned(), server: ServerState::Starting, users: UsersFile::default() };
+pub(crate) fn heartbeat(sequence: u64, revision: u64, told: bool) -> Heartbeat {
+    let report = Report {
+        agent: "0.1.0".to_owned(),
+        sets_directives: true,
+        server: ServerState::Starting,
+        users: UsersFile::default(),
+    };
     Heartbeat {
         stamp: Stamp { pod_uid: "uid-of-valkey-cache-0-0-0".to_owned(), session: 7, sequence },
         revision,
@@ -227,7 +236,8 @@ fn heartbeat(sequence: u64, revision: u64, told: bool) -> Heartbeat {
 }
 
 fn reply(wants_report: bool) -> (u16, serde_json::Value) {
-    (200, serde_json::to_value(Reply { answer: Answer::Ok, wants_report }).unwrap())
+    // Whoever has just begun to listen does not know to whom somebody before it agreed.
+    (200, serde_json::to_value(Reply { wants_report, objects: true, ..Reply::default() }).unwrap())
 }
 
 fn fresh(world: &World) -> bool {

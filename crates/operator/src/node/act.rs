@@ -1,6 +1,9 @@
 //! Doing what the plan says, in its order, stopping at the first thing that does not work.
 
+use std::sync::Arc;
+
 use api::{ValkeyNodeSpec, keys};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::build::Kind;
@@ -87,12 +90,11 @@ async fn set_config(
     context: &Context,
 ) -> ConfigOutcome {
     let LiveConfig::Set(directives, _) = &plan.config.live else { return ConfigOutcome::Untouched };
-    let address =
-        observed.pod.as_ref().and_then(|pod| pod.status.as_ref()).and_then(|status| status.pod_ip.as_deref());
-    let Some(address) = address else { return ConfigOutcome::Untouched };
+    let has_address = |pod: &&Arc<Pod>| pod.status.as_ref().is_some_and(|status| status.pod_ip.is_some());
+    let Some(pod) = observed.pod.as_ref().filter(has_address) else { return ConfigOutcome::Untouched };
     let namespace = &desired.identity.namespace;
     let names: Vec<&str> = directives.iter().map(|(name, _)| name.as_str()).collect();
-    match server::set_config(context, namespace, spec.access.as_ref(), address, directives).await {
+    match server::set_config(context, namespace, spec.access.as_ref(), pod, directives).await {
         Ok(()) => {
             tracing::info!(directives = ?names, "the running server took new directives");
             ConfigOutcome::Accepted

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use api::node::{Access, ObservedRole};
+use k8s_openapi::api::core::v1::Pod;
 use proto::heartbeat::{Report, ServerState};
 use valkey::client::Section;
 use valkey::cluster::ClusterNodes;
@@ -12,6 +14,7 @@ use valkey::{Connection, Error, Info, Target};
 use super::access;
 use super::build::Identity;
 use super::context::Context;
+use crate::agents::{self, Beside, Unset};
 
 /// A second try tells a lost packet from a lost machine.
 const TRIES: u32 = 2;
@@ -82,19 +85,29 @@ pub(super) async fn ask(
     view
 }
 
-/// Change directives of the running server; all or none of them.
+/// Change directives of the running server; all or none of them. The agent beside it does so, if there is one.
 pub(super) async fn set_config(
     context: &Context,
     namespace: &str,
     access: Option<&Access>,
-    address: &str,
+    pod: &Pod,
     directives: &[(String, String)],
 ) -> Result<(), SetConfigError> {
-    let target = access::target(context, namespace, access, address).await.map_err(SetConfigError::Access)?;
-    let connection = Connection::open(&target).await.map_err(SetConfigError::Server)?;
     let directives: Vec<(&str, &str)> =
         directives.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    connection.config_set(&directives).await.map_err(SetConfigError::Server)
+    let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()).unwrap_or_default();
+    let directly = async || {
+        let target = access::target(context, namespace, access, address).await;
+        let connection = Connection::open(&target.map_err(SetConfigError::Access)?).await;
+        let set = connection.map_err(SetConfigError::Server)?.config_set(&directives).await;
+        set.map_err(SetConfigError::Server)
+    };
+    let agent = Beside::in_pod(pod, &context.reception, Instant::now());
+    let set = agents::set(agent.as_ref(), &context.reception, &directives, directly).await;
+    set.map_err(|unset| match unset {
+        Unset::Agent(error) => SetConfigError::Agent(error),
+        Unset::Directly(error) => error,
+    })
 }
 
 /// Why directives could not be changed.
@@ -102,6 +115,7 @@ pub(super) async fn set_config(
 pub(super) enum SetConfigError {
     Access(access::Error),
     Server(Error),
+    Agent(agents::Error),
 }
 
 impl SetConfigError {
@@ -111,6 +125,7 @@ impl SetConfigError {
             Self::Server(error @ Error::Server { .. }) => error.server_message(),
             // Being busy, or wanting other rights, says nothing about the directives.
             Self::Server(_) | Self::Access(_) => None,
+            Self::Agent(error) => error.refusal(),
         }
     }
 }
@@ -120,6 +135,7 @@ impl std::fmt::Display for SetConfigError {
         match self {
             Self::Access(error) => formatter.write_str(&kit::telemetry::chain(error)),
             Self::Server(error) => formatter.write_str(&kit::telemetry::chain(error)),
+            Self::Agent(error) => formatter.write_str(&kit::telemetry::chain(error)),
         }
     }
 }

@@ -12,7 +12,8 @@ pub enum SystemUser {
     Operator,
     /// Copies data: replicas log in as this at their primary, and a source of slots at their target.
     Replication,
-    /// The agent beside a server: looks, has the users' file loaded, and ends what it began at the server's start.
+    /// The agent beside a server: looks, has the users' file loaded, ends what it began at the server's start, and has the server
+    /// take over from one that is dead.
     Agent,
     /// The metrics exporter: looks, at keys too if its flags say so.
     Exporter,
@@ -26,6 +27,10 @@ const OPERATOR: &str = "~* resetchannels -@all +ping +info +role +config|get +co
     -cluster|keyslot -cluster|links -cluster|myshardid -cluster|replicas -cluster|saveconfig -cluster|slaves \
     -cluster|slot-stats -cluster|slots";
 
+/// What agents do for the operator where there is one beside every server: servers cannot limit which directives a user sets, and
+/// whoever sets any of them can do anything.
+const BY_AGENTS: [&str; 2] = ["+config|set", "+acl|load"];
+
 /// Replication, the second channel of it (SYNC), and the streams of slots, which are written to their target as the
 /// commands that make the keys. Flushing is never streamed: it ends the move.
 const REPLICATION: &str = "~* resetchannels -@all +ping +psync +sync +replconf +select +@write -flushall -flushdb -swapdb -migrate \
@@ -36,10 +41,11 @@ const REPLICATION: &str = "~* resetchannels -@all +ping +psync +sync +replconf +
     -cluster|replicas -cluster|replicate -cluster|reset -cluster|saveconfig -cluster|set-config-epoch \
     -cluster|setslot -cluster|shards -cluster|slaves -cluster|slot-stats -cluster|slots";
 
-/// What tells whether a server is ready and how it is, what makes it read its users again, and what lets it take writes again
-/// that it held back. Which directives it sees and sets cannot be limited.
+/// What tells whether a server is ready and how it is, what makes it read its users again, what lets it take writes again
+/// that it held back, what makes it take over from a primary that is dead, and what tells it where others are. Which directives it
+/// sees and sets cannot be limited.
 const AGENT: &str = "resetchannels -@all +ping +info +role +config|get +config|set +cluster|info +cluster|nodes +cluster|myid \
-    +acl|list +acl|load +acl|whoami";
+    +cluster|failover +cluster|meet +acl|list +acl|load +acl|whoami";
 
 /// What the stock exporter sends, with any of its flags. CONFIG GET shows it the replication password: the directives
 /// a user may see cannot be told apart.
@@ -71,6 +77,12 @@ impl SystemUser {
             Self::Exporter => EXPORTER,
         }
     }
+
+    /// What it may do where every server has an agent beside it that does the rest, as servers list it.
+    pub fn rules_beside_agents(self) -> String {
+        let is_left = |rule: &&str| self != Self::Operator || !BY_AGENTS.contains(rule);
+        self.rules().split(' ').filter(is_left).collect::<Vec<_>>().join(" ")
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +99,20 @@ mod tests {
             let expected: &[&&str] = if user == SystemUser::Replication { &[&"+@write"] } else { &[] };
             assert_eq!(categories, expected, "{user:?}");
             assert!(user.name().starts_with(crate::acl::RESERVED_PREFIX));
+        }
+    }
+
+    #[test]
+    fn beside_agents_only_the_operator_may_less_and_nothing_else_changes() {
+        for user in SystemUser::ALL {
+            let less = user.rules_beside_agents();
+            let lost: Vec<&str> =
+                user.rules().split(' ').filter(|rule| !less.split(' ').any(|left| left == *rule)).collect();
+            let expected: &[&str] = if user == SystemUser::Operator { &BY_AGENTS } else { &[] };
+            assert_eq!(lost, expected, "{user:?}");
+            assert_eq!(less.split(' ').count() + lost.len(), user.rules().split(' ').count(), "{user:?}");
+            // Whoever may write users can give itself back what is missing where no agent is left.
+            assert!(user != SystemUser::Operator || less.contains("+acl|setuser"));
         }
     }
 }

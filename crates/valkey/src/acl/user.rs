@@ -52,6 +52,15 @@ impl Login {
 impl User {
     /// A user of the operator itself, with its passwords: two while one replaces the other.
     pub fn system(user: SystemUser, passwords: &[SecretString]) -> Self {
+        Self::with_rules(user, user.rules(), passwords)
+    }
+
+    /// The same where every server has an agent beside it.
+    pub fn system_beside_agents(user: SystemUser, passwords: &[SecretString]) -> Self {
+        Self::with_rules(user, &user.rules_beside_agents(), passwords)
+    }
+
+    fn with_rules(user: SystemUser, rules: &str, passwords: &[SecretString]) -> Self {
         let mut login = Login { enabled: true, ..Login::default() };
         for password in passwords {
             login.add(hash_of(password));
@@ -59,9 +68,9 @@ impl User {
         Self {
             name: user.name().to_owned(),
             login,
-            rules: user.rules().split(' ').map(str::to_owned).collect(),
+            rules: rules.split(' ').map(str::to_owned).collect(),
             // Written as servers list them, which a test holds true.
-            canonical: Some(user.rules().to_owned()),
+            canonical: Some(rules.to_owned()),
         }
     }
 

@@ -85,6 +85,13 @@ impl Connection {
         self.ask("CLUSTER MEET", command).await.map(drop)
     }
 
+    /// CLUSTER MEET where the bus is not ten thousand ports further.
+    pub async fn cluster_meet_at(&self, ip: &str, port: u16, bus_port: u16) -> Result<(), Error> {
+        let mut command = cluster("MEET");
+        command.arg(ip).arg(port).arg(bus_port);
+        self.ask("CLUSTER MEET", command).await.map(drop)
+    }
+
     /// CLUSTER SET-CONFIG-EPOCH, which only a node takes that knows no other.
     pub async fn cluster_set_config_epoch(&self, epoch: u64) -> Result<(), Error> {
         let mut command = cluster("SET-CONFIG-EPOCH");

@@ -98,6 +98,23 @@ impl Replication {
     }
 }
 
+/// What a replica that holds no position says all the same.
+const NO_POSITION: u64 = 1;
+
+impl PrimaryLink {
+    /// Whether the replica holds everything that its primary had sent until its position. One that never finished its first copy holds
+    /// nothing, or what it had in another life; one whose copy broke off has no position any more.
+    pub fn holds_copy(&self) -> bool {
+        let was_up = self.link_up || self.link_down_seconds.is_some();
+        was_up && !self.sync_in_progress && self.offset.is_some_and(|offset| offset > NO_POSITION)
+    }
+
+    /// Whether it was connected so many seconds ago: what its primary acknowledged before, it has.
+    pub fn was_up_within(&self, seconds: u64) -> bool {
+        self.link_up || self.link_down_seconds.is_some_and(|down| down <= seconds)
+    }
+}
+
 fn either<'a>(info: &'a Info, old: &str, new: &str) -> Option<&'a str> {
     info.get(old).or_else(|| info.get(new))
 }

@@ -3,7 +3,7 @@
 use valkey::acl::{AclChange, Declaration, SystemUser, User, difference};
 use valkey::client::{FailoverMode, Section, SetSlot, Value};
 use valkey::testing::{Release, Server};
-use valkey::{Connection, SlotRange};
+use valkey::{Connection, Error, SlotRange};
 
 use crate::support::cluster::{Member, agree, form, in_sync, introduce};
 use crate::support::guards::{AUDITOR, Guards, WRITER, allowed};
@@ -53,7 +53,8 @@ async fn a_cluster_lives_with_the_operators_users_alone() {
     for (release, channels) in
         [(Release::V8_1, "no"), (Release::V8_1, "yes"), (Release::V9_1, "no"), (Release::V9_1, "yes")]
     {
-        let guards = Guards::new();
+        // With the fewest rights that the operator ever has.
+        let guards = Guards::beside_agents();
         let conf = format!("{}\ndual-channel-replication-enabled {channels}", guards.conf());
         let members = form(release, &conf, guards.login("_operator")).await;
         let mut writers = Vec::new();
@@ -142,11 +143,12 @@ async fn move_slot(
     }
 }
 
-/// Whatever this crate can ask of a server, the operator may ask, but for the end of the server.
+/// Whatever this crate can ask of a server, the operator may ask, but for the end of the server; and for what agents do for it, where
+/// there are some.
 #[tokio::test]
 async fn the_operator_may_use_every_method() {
-    for release in Release::ALL {
-        let guards = Guards::new();
+    let both = |release| [(release, Guards::new(), false), (release, Guards::beside_agents(), true)];
+    for (release, guards, agents_do_the_rest) in Release::ALL.into_iter().flat_map(both) {
         let login = guards.login("_operator");
         let members = [
             Member::start(release, &guards.conf(), login).await,
@@ -159,7 +161,8 @@ async fn the_operator_may_use_every_method() {
         first.info_all().await.expect("should answer");
         first.role().await.expect("should answer");
         first.config_get(&["*"]).await.expect("should answer");
-        first.config_set(&[("maxmemory", "100mb"), ("primaryauth", "x")]).await.expect("should take it");
+        let set = first.config_set(&[("maxmemory", "100mb"), ("primaryauth", "x")]).await;
+        may_unless(agents_do_the_rest, "CONFIG SET", set);
         allowed("REPLICAOF", first.replicaof(None).await);
 
         introduce(&members).await;
@@ -187,9 +190,19 @@ async fn the_operator_may_use_every_method() {
         first.cluster_forget(&members[1].id).await.expect("should forget");
 
         change_users(&guards, first).await;
+        may_unless(agents_do_the_rest, "ACL LOAD", first.acl_load().await);
         let shutdown =
             first.shutdown(valkey::client::Shutdown::Default).await.expect_err("should not be allowed");
         assert!(shutdown.is_auth(), "{shutdown:?}");
+    }
+}
+
+/// Works, or is denied by the rules of the user and nothing else.
+#[track_caller]
+fn may_unless(denied: bool, what: &str, result: Result<(), Error>) {
+    match result {
+        Ok(()) => assert!(!denied, "{what} should be denied"),
+        Err(error) => assert!(denied && matches!(error, Error::NoPermission { .. }), "{what}: {error:?}"),
     }
 }
 
@@ -212,7 +225,6 @@ async fn change_users(guards: &Guards, operator: &Connection) {
         }
     }
     operator.acl_del_users(&["fresh"]).await.expect("should delete");
-    operator.acl_load().await.expect("should load");
     assert_eq!(operator.acl_whoami().await.expect("should answer"), "_operator");
 }
 
@@ -238,6 +250,11 @@ async fn the_agent_may_look_load_and_let_go() {
         agent.config_get(&["maxmemory", "primaryauth"]).await.expect("should answer");
         agent.cluster_myid().await.expect("should answer");
         agent.config_set(&[("min-replicas-to-write", "0")]).await.expect("should be taken");
+        // On a primary there is nothing to take over, whoever asks.
+        for mode in [FailoverMode::Force, FailoverMode::Takeover] {
+            allowed("FAILOVER", agent.cluster_failover(mode).await);
+        }
+        agent.cluster_meet_at("127.0.0.1", 1, 2).await.expect("should try");
         agent.acl_load().await.expect("should load");
         assert_eq!(agent.acl_whoami().await.expect("should answer"), "_agent");
     }
@@ -406,9 +423,8 @@ const FORBIDDEN: &[(SystemUser, &[&str])] = &[
             "shutdown",
             "psync a 1",
             "replicaof no one",
-            "cluster failover",
+            "cluster replicate a",
             "cluster reset",
-            "cluster meet 127.0.0.1 1",
             "cluster forget a",
             "cluster setslot 1 stable",
             "client kill 1",
@@ -462,13 +478,19 @@ const FORBIDDEN: &[(SystemUser, &[&str])] = &[
     ),
 ];
 
+/// Where an agent is beside every server, the operator must not be able to run these either.
+const FORBIDDEN_BESIDE_AGENTS: (SystemUser, &[&str]) =
+    (SystemUser::Operator, &["config set maxmemory 1", "config set a b", "acl load"]);
+
 #[tokio::test]
 async fn nobody_may_do_more_than_its_work() {
-    for release in Release::ALL {
-        let guards = Guards::new();
+    let both = |release| {
+        [(release, Guards::new(), None), (release, Guards::beside_agents(), Some(&FORBIDDEN_BESIDE_AGENTS))]
+    };
+    for (release, guards, more) in Release::ALL.into_iter().flat_map(both) {
         let server = lone(release, &guards);
         let auditor = guards.enter(&server, AUDITOR).await;
-        for (user, commands) in FORBIDDEN {
+        for (user, commands) in FORBIDDEN.iter().chain(more) {
             for command in *commands {
                 let words: Vec<&str> =
                     ["ACL", "DRYRUN", user.name()].into_iter().chain(command.split(' ')).collect();
@@ -494,7 +516,7 @@ async fn the_subcommands_of_cluster_are_these() {
         (SystemUser::Operator, Release::V9_1, vec![common, newer]),
         (SystemUser::Replication, Release::V8_1, vec![]),
         (SystemUser::Replication, Release::V9_1, vec![newer]),
-        (SystemUser::Agent, Release::V9_1, vec!["info nodes myid"]),
+        (SystemUser::Agent, Release::V9_1, vec!["failover info meet nodes myid"]),
         (SystemUser::Exporter, Release::V9_1, vec!["info nodes slots"]),
     ] {
         let guards = Guards::new();

@@ -119,6 +119,30 @@ async fn what_is_rendered_is_what_a_server_lists() {
     }
 }
 
+/// Agents come and go, and the operator must not be locked out by rights that it gave up.
+#[tokio::test]
+async fn the_operator_gives_up_rights_and_takes_them_back_by_itself() {
+    for release in Release::ALL {
+        let passwords = ["system".into(), "older".into()];
+        let guarded = Guarded::start(release, &render_file(&everybody()));
+        let operator = guarded.operator().await;
+        let loose = canonical(&operator, everybody()).await;
+        let mut tight = loose.clone();
+        for (place, user) in SystemUser::ALL.into_iter().enumerate() {
+            tight[place] = User::system_beside_agents(user, &passwords);
+        }
+        for (users, may) in [(&tight, false), (&loose, true)] {
+            let changes = difference(users, &operator.acl_list().await.expect("should answer"));
+            assert_eq!(changes.len(), 1, "only the operator's user changes: {changes:?}");
+            apply(&operator, &changes).await;
+            // They are written as servers list them: nobody has to be asked.
+            assert_eq!(difference(users, &operator.acl_list().await.expect("should answer")), []);
+            assert_eq!(operator.config_set(&[("hz", "20")]).await.is_ok(), may);
+            assert_eq!(operator.acl_load().await.is_ok(), may);
+        }
+    }
+}
+
 /// While a cluster changes its release, one server is asked about users that others have.
 #[tokio::test]
 async fn every_release_lists_users_alike() {

@@ -15,6 +15,7 @@ use super::connect;
 pub(crate) struct Guards {
     folder: TempDir,
     passwords: Vec<(&'static str, SecretString)>,
+    beside_agents: bool,
 }
 
 /// Writes and reads keys.
@@ -24,11 +25,20 @@ pub(crate) const AUDITOR: &str = "auditor";
 
 impl Guards {
     pub(crate) fn new() -> Self {
+        Self::of(false)
+    }
+
+    /// Those of a cluster with an agent beside every server.
+    pub(crate) fn beside_agents() -> Self {
+        Self::of(true)
+    }
+
+    fn of(beside_agents: bool) -> Self {
         let folder = tempfile::tempdir().expect("should make a folder");
         let names = SystemUser::ALL.map(SystemUser::name).into_iter().chain([WRITER, AUDITOR]);
         // Each has a password of its own: with a common one a mix-up would go unseen.
         let passwords = names.map(|name| (name, format!("password of {name}").into())).collect();
-        let guards = Self { folder, passwords };
+        let guards = Self { folder, passwords, beside_agents };
         fs::write(guards.path(), render_file(&guards.users()).text).expect("should write");
         guards
     }
@@ -45,7 +55,10 @@ impl Guards {
             };
             User::declared(&declaration).expect("should be a user")
         };
-        let system = SystemUser::ALL.map(|user| User::system(user, password(user.name()).as_slice()));
+        let system = SystemUser::ALL.map(|user| {
+            let made = if self.beside_agents { User::system_beside_agents } else { User::system };
+            made(user, password(user.name()).as_slice())
+        });
         let others = [
             declared("default", ""),
             declared(WRITER, "~* &* +@all -@admin -@dangerous"),

@@ -30,6 +30,10 @@ fn a_server_that_was_never_in_a_cluster_starts() {
     }
 }
 
+fn lost<'a>(nodes_conf: &'a str, heard: &'a [ClusterNodes]) -> Facts<'a> {
+    Facts { data: Data::Volatile, nodes_conf: Some(nodes_conf), restarted: true, heard }
+}
+
 #[test]
 fn without_its_data_a_server_is_a_stranger_whatever_it_was() {
     let replica = "aaaa 10.0.0.1:6379@16379 myself,slave cccc 0 0 3 connected";
@@ -37,9 +41,43 @@ fn without_its_data_a_server_is_a_stranger_whatever_it_was() {
         [conf(&[MYSELF, REPLICA, OTHER, VARS]), conf(&[replica, OTHER]), "garbage".into(), String::new()]
     {
         for restarted in [false, true] {
-            let facts = Facts { data: Data::Volatile, nodes_conf: Some(&text), restarted, heard: &[] };
-            assert_eq!(decide(&facts), Decision::StartAsStranger, "{text:?}");
+            let facts = Facts { restarted, ..lost(&text, &[]) };
+            assert!(facts.is_stranger(), "{text:?}");
+            assert!(replicas_in_doubt(&facts, &Reason::NothingToLose).is_empty(), "{text:?}");
         }
+        assert!(!Facts { data: Data::Kept, ..lost(&text, &[]) }.is_stranger(), "{text:?}");
+    }
+    assert!(!Facts { nodes_conf: None, ..lost("", &[]) }.is_stranger());
+}
+
+#[test]
+fn a_stranger_stays_away_while_somebody_would_copy_from_it() {
+    let mine = "aaaa 10.0.0.1:6379@16379 master,fail? - 0 0 3 disconnected 0-5460";
+    let gone = "aaaa 10.0.0.1:6379@16379 master,fail - 0 0 3 disconnected";
+    let promoted = "bbbb 10.0.0.2:6379@16379 myself,master - 0 0 7 connected 0-5460";
+    let barred = "bbbb 10.0.0.2:6379@16379 slave,nofailover aaaa 0 0 3 connected";
+    let failed = "bbbb 10.0.0.2:6379@16379 slave,fail aaaa 0 0 3 disconnected";
+    let replica = "aaaa 10.0.0.1:6379@16379 myself,slave cccc 0 0 3 connected";
+    let taken_over = Reason::TakenOver { by: "bbbb".to_owned() };
+    for (lines, heard, reason, followed) in [
+        (vec![MYSELF, REPLICA, OTHER], vec![], None, false),
+        (vec![MYSELF, barred, OTHER], vec![], None, false),
+        (vec![MYSELF, REPLICA, OTHER], vec![mine, REPLICA, OTHER], None, true),
+        (vec![MYSELF, REPLICA, OTHER], vec![mine, barred, OTHER], None, true),
+        (vec![MYSELF, REPLICA, OTHER], vec![gone, promoted, OTHER], Some(taken_over), false),
+        (vec![MYSELF, REPLICA, OTHER], vec![mine, failed, OTHER], Some(Reason::NoReplicaAlive), false),
+        (vec![MYSELF, OTHER], vec![], Some(Reason::NoReplica), false),
+        (vec![replica, OTHER], vec![], Some(Reason::NothingToLose), false),
+        (vec!["garbage"], vec![], Some(Reason::UnknownPast), false),
+    ] {
+        let text = conf(&lines);
+        let heard: Vec<ClusterNodes> = (!heard.is_empty()).then(|| table(&heard)).into_iter().collect();
+        let facts = lost(&text, &heard);
+        match reason {
+            Some(reason) => assert_eq!(decide(&facts), Decision::Start(reason), "{lines:?} {heard:?}"),
+            None => assert!(matches!(decide(&facts), Decision::WaitForPeers(_)), "{lines:?} {heard:?}"),
+        }
+        assert_eq!(is_followed(&facts), followed, "{lines:?} {heard:?}");
     }
 }
 
@@ -183,23 +221,15 @@ fn almost_a_table() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_file_makes_a_server_without_data_who_it_was(text in almost_a_table(), heard in almost_a_table(), restarted in any::<bool>()) {
+    fn who_waits_had_something_to_lose(text in almost_a_table(), heard in almost_a_table(), restarted in any::<bool>()) {
         let heard = [ClusterNodes::parse(&heard)];
-        let facts = Facts { data: Data::Volatile, nodes_conf: Some(&text), restarted, heard: &heard };
-        prop_assert_eq!(decide(&facts), Decision::StartAsStranger);
-    }
-
-    #[test]
-    fn no_file_takes_kept_data_away(text in almost_a_table(), heard in almost_a_table(), restarted in any::<bool>()) {
-        let heard = [ClusterNodes::parse(&heard)];
-        let facts = Facts { data: Data::Kept, nodes_conf: Some(&text), restarted, heard: &heard };
-        let decision = decide(&facts);
-        prop_assert_ne!(&decision, &Decision::StartAsStranger);
-        prop_assert!(restarted || decision == Decision::Start(Reason::NewPod));
-        // Who waits had something to lose.
-        if let Decision::WaitForPeers(peers) = decision {
-            let table = ClusterNodes::parse(&text);
-            prop_assert!(!table.slots_of_myself().is_empty() && peers.len() <= MOST_PEERS);
+        for data in [Data::Volatile, Data::Kept] {
+            let decision = decide(&Facts { data, nodes_conf: Some(&text), restarted, heard: &heard });
+            prop_assert!(restarted || data == Data::Volatile || decision == Decision::Start(Reason::NewPod));
+            if let Decision::WaitForPeers(peers) = decision {
+                let table = ClusterNodes::parse(&text);
+                prop_assert!(!table.slots_of_myself().is_empty() && peers.len() <= MOST_PEERS);
+            }
         }
     }
 

@@ -13,5 +13,5 @@ pub(super) use budget::budget;
 pub(super) use certificates::{bundle, node_binding, operator_binding};
 pub(super) use meta::Identity;
 pub(super) use node::node;
-pub(super) use secrets::{passwords, users_file};
+pub(super) use secrets::{USERS_FILE, passwords, users_file};
 pub(super) use services::{client_service, headless_service};

@@ -69,7 +69,10 @@ fn sidecar(image: &str, operator: &str) -> Value {
         "restartPolicy": "Always",
         "command": ["/valkey-agent", "sidecar", OPERATOR_FLAG, operator],
         "env": [{"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
-        "ports": [{"name": "agent-health", "containerPort": names::SIDECAR_HEALTH_PORT, "protocol": "TCP"}],
+        "ports": [
+            {"name": "agent-health", "containerPort": names::SIDECAR_HEALTH_PORT, "protocol": "TCP"},
+            {"name": "agent", "containerPort": names::SIDECAR_PORT, "protocol": "TCP"},
+        ],
         "resources": {"requests": {"cpu": "5m", "memory": "16Mi"}},
         "securityContext": restricted(),
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -12,7 +12,7 @@ use super::Identity;
 use crate::objects::{Kind, Wanted};
 
 /// Name of the users file in its Secret and in the pod.
-pub(super) const USERS_FILE: &str = "users.acl";
+pub(in super::super) const USERS_FILE: &str = "users.acl";
 
 /// Passwords by user, with the order they were last changed for.
 pub(in super::super) fn passwords(identity: &Identity, passwords: &Passwords) -> Wanted {

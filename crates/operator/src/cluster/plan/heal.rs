@@ -1,7 +1,8 @@
 //! Mending what died. A server that came back as somebody else, or with nothing, proves that the identity it had is
-//! dead: nobody has to wait for the others to suspect it.
+//! dead: nobody has to wait for the others to suspect it. So does the agent beside a server that has ended.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use api::{ValkeyClusterStatus, keys};
 use valkey::SlotRange;
@@ -24,17 +25,29 @@ pub(super) struct Healing {
     pub(super) waits: Vec<String>,
 }
 
-/// Shards whose owner of slots is dead for certain, and who it was.
-fn orphaned<'a>(topology: &Topology<'a>) -> Vec<(u32, &'a str)> {
-    let mut orphaned: Vec<(u32, &str)> = topology
-        .owning_ids()
-        .into_iter()
-        .filter_map(|id| match topology.identities.get(id)? {
-            Whose::Former(place) => Some((place.0, id)),
-            _ => None,
-        })
-        .collect();
-    orphaned.sort_unstable();
+/// An owner of slots that is dead for certain.
+struct Orphaned<'a> {
+    place: Place,
+    dead: &'a str,
+    /// How long ago its agent told of it, if its server may come back as who it was, and with its data. Otherwise nobody can have the
+    /// identity any more.
+    told: Option<Duration>,
+}
+
+/// What its agent tells of a death, the agent knew a moment before; a replica counts in whole seconds.
+const LEEWAY: Duration = Duration::from_secs(3);
+
+fn orphaned<'a>(topology: &Topology<'a>) -> Vec<Orphaned<'a>> {
+    let of = |dead: &'a str| match topology.identities.get(dead)? {
+        Whose::Former(place) => Some(Orphaned { place: *place, dead, told: None }),
+        Whose::Silent(place) => {
+            let told = topology.ended.get(place).copied()?;
+            Some(Orphaned { place: *place, dead, told: Some(told) })
+        }
+        _ => None,
+    };
+    let mut orphaned: Vec<Orphaned<'_>> = topology.owning_ids().into_iter().filter_map(of).collect();
+    orphaned.sort_unstable_by_key(|one| (one.place, one.dead));
     orphaned
 }
 
@@ -49,10 +62,18 @@ pub(super) fn heal(
     let mut healing = Healing::default();
     let mut promotions = Stage::new();
     let mut struck_out = Stage::new();
-    for (shard, dead) in orphaned(topology) {
+    for Orphaned { place, dead, told } in orphaned(topology) {
+        let shard = place.0;
         let follower = topology.members.values().find(|member| member.follows() == Some(dead));
-        let silent = topology.silent.iter().any(|place| place.0 == shard);
-        match (best_follower(topology, dead), follower) {
+        let silent = topology.silent.iter().any(|other| other.0 == shard && *other != place);
+        let comes_back = told.filter(|_| desired.data == Data::Kept);
+        let best = match comes_back {
+            None => best_follower(topology, dead),
+            Some(ago) => follower_until(topology, dead, ago),
+        };
+        match (best, follower) {
+            // Then it did not end.
+            _ if told.is_some() && is_followed(topology, dead) => {}
             // One order at a time: a second one would only disturb the first.
             _ if in_flight.contains(&shard) => {}
             // Nobody votes on these: two that take over at once would claim the same epoch.
@@ -60,6 +81,8 @@ pub(super) fn heal(
             // Somebody who does not answer just now may have more. The servers' own election knows.
             (Some(_), _) if silent && can_vote(topology) => {}
             (Some(best), _) => promote(topology, best, shard, &mut promotions, &mut healing),
+            // What nobody has a whole copy of may come back with its server.
+            _ if comes_back.is_some() => {}
             (None, Some(_)) if desired.data == Data::Kept && !desired.data_loss_accepted => {
                 healing.waits.push(format!(
                     "no replica of shard {shard} ever was a full copy; annotate the cluster with {}=true to go on",
@@ -103,6 +126,16 @@ pub(super) fn best_follower<'a, 'b>(topology: &'b Topology<'a>, id: &str) -> Opt
     followers
         .filter(|member| member.has_history())
         .max_by_key(|member| (member.offset(), std::cmp::Reverse(member.place)))
+}
+
+/// The same, if it lacks nothing that was acknowledged: it followed until the end.
+fn follower_until<'a, 'b>(topology: &'b Topology<'a>, id: &str, ago: Duration) -> Option<&'b Member<'a>> {
+    best_follower(topology, id).filter(|best| best.followed_until(ago + LEEWAY))
+}
+
+fn is_followed(topology: &Topology<'_>, id: &str) -> bool {
+    let mut followers = topology.members.values().filter(|member| member.follows() == Some(id));
+    followers.any(Member::is_linked)
 }
 
 /// Whether a majority of those who own slots answers: only then can an election be won.

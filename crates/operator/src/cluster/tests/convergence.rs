@@ -10,7 +10,7 @@ use super::world::World;
 /// Passes that must be enough to make a cluster: objects, addresses, zones, slots and introductions, trust, copies, budget.
 const PASSES: usize = 10;
 
-pub(super) fn spec(shards: u32, replicas: u32) -> String {
+pub(in super::super) fn spec(shards: u32, replicas: u32) -> String {
     format!("shards: {shards}\nreplicas: {replicas}")
 }
 

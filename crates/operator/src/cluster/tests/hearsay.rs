@@ -33,7 +33,7 @@ fn server() -> Server {
 }
 
 fn report(server: ServerState) -> Report {
-    Report { agent: "0.1.0".to_owned(), server, users: UsersFile::default() }
+    Report { agent: "0.1.0".to_owned(), sets_directives: true, server, users: UsersFile::default() }
 }
 
 fn up(server: Server) -> Report {

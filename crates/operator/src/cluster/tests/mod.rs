@@ -4,9 +4,10 @@
 mod carrying;
 mod certificates;
 mod claims;
-mod convergence;
+pub(super) mod convergence;
 mod crashes;
 mod early_claims;
+mod ended;
 mod events;
 mod hearsay;
 mod keys;
@@ -21,12 +22,13 @@ mod objects;
 mod obstacles;
 mod passwords;
 mod resizing;
+mod rights;
 mod rotation;
 mod servers;
 mod split_shards;
 mod status;
 mod validate;
-mod world;
+pub(super) mod world;
 mod writing;
 
 use crate::objects::Write;

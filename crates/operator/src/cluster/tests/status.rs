@@ -15,6 +15,7 @@ use super::super::topology::Place;
 use super::super::users::{Problem, Users};
 use super::convergence::spec;
 use super::world::{World, at};
+use crate::heartbeats::Agent;
 use crate::objects::{Collision, Kind};
 use crate::violation::Violation;
 
@@ -259,7 +260,7 @@ fn an_invalid_spec_is_an_error_that_forgets_nothing() {
 }
 
 /// A condition, what is the matter, what came of it, and how the condition is then.
-const CONDITIONS: [(&str, Matter, Came, &str, &str); 12] = [
+const CONDITIONS: [(&str, Matter, Came, &str, &str); 17] = [
     ("Progressing", |_| {}, nothing, "False Stable", ""),
     (
         "Progressing",
@@ -335,7 +336,51 @@ const CONDITIONS: [(&str, Matter, Came, &str, &str); 12] = [
         "True UsersPropagating",
         "",
     ),
+    (
+        "SidecarsConnected",
+        |observed| agent(observed, (1, 1), Agent::Silent),
+        nothing,
+        "False SidecarsSilent",
+        "not heard of late: the agents of gamma-1-1; their servers are asked instead",
+    ),
+    (
+        "SidecarsConnected",
+        |observed| agent(observed, (1, 1), Agent::Absent),
+        nothing,
+        "False SidecarsMissing",
+        "without an agent until they are restarted next: gamma-1-1",
+    ),
+    // A new leader has heard nobody yet, and goes on with what the one before it wrote: here, that all were heard.
+    (
+        "SidecarsConnected",
+        |observed| agent(observed, (1, 1), Agent::Unknown),
+        nothing,
+        "True SidecarsHeard",
+        "",
+    ),
+    // A pod that starts or ends says so elsewhere.
+    (
+        "SidecarsConnected",
+        |observed| {
+            agent(observed, (1, 1), Agent::Silent);
+            observed.nodes.get_mut(&(1, 1)).expect("should be there").pod = None;
+        },
+        nothing,
+        "True SidecarsHeard",
+        "",
+    ),
+    (
+        "SidecarsConnected",
+        |observed| observed.nodes.values_mut().for_each(|node| node.pod = None),
+        nothing,
+        "Unknown SidecarsPending",
+        "",
+    ),
 ];
+
+fn agent(observed: &mut Observed, place: Place, agent: Agent) {
+    observed.nodes.get_mut(&place).expect("should be there").agent = agent;
+}
 
 #[test]
 fn conditions_tell_what_stands_in_the_way() {
@@ -362,6 +407,7 @@ fn conditions_of_a_cluster_at_rest() {
         ("RollBlocked", "False NotRolling"),
         ("AuthFallback", "False NoFallback"),
         ("ConfigurationWarning", "True DirectiveIgnored"),
+        ("SidecarsConnected", "True SidecarsHeard"),
     ] {
         assert_eq!(condition(&status, type_), expected, "{type_}");
     }

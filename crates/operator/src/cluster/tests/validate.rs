@@ -130,7 +130,7 @@ fn images_are_those_of_the_spec_then_those_the_cluster_was_made_with() {
 
 #[test]
 fn a_pod_with_a_container_called_like_the_sidecar_gets_none() {
-    let settings = Settings { sidecars: true, ..Settings::default() };
+    let settings = Settings::default();
     let agent = |spec: &str| validate(&cluster(spec), &settings).expect("should be valid").agent.operator;
     assert!(agent("shards: 1").is_some_and(|operator| operator.ends_with(":17379")));
     assert_eq!(agent("{shards: 1, containers: [{name: valkey-sidecar, image: mine}]}"), None);

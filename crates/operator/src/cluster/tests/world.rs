@@ -27,6 +27,7 @@ use super::claims::Claims;
 use super::kubernetes::{self, Kubernetes};
 use super::moves::{self, Stopped};
 use super::servers::{self, Server, Servers};
+use crate::heartbeats::Agent;
 use crate::objects::Kind;
 use crate::settings::Settings;
 
@@ -78,7 +79,7 @@ impl Passed {
 
 /// A cluster, what there is of it, and a controller.
 #[derive(Clone, Debug)]
-pub(super) struct World {
+pub(in super::super) struct World {
     pub(super) cluster: ValkeyCluster,
     pub(super) settings: Settings,
     pub(super) kubernetes: Kubernetes,
@@ -97,6 +98,8 @@ pub(super) struct World {
     pub(super) late_mounts: BTreeSet<Place>,
     /// Places whose servers have not been started yet, whatever their pods say.
     pub(super) late_servers: BTreeSet<Place>,
+    /// Whether agents do what they are told, as far as anybody knows.
+    pub(super) obeys: Option<bool>,
     /// What only this run of the controller knows.
     remembered: Passwords,
     /// Counts everything that must be new: versions, uids, addresses, moments.
@@ -108,7 +111,7 @@ impl World {
     pub(super) fn empty(spec: &str) -> Self {
         Self {
             cluster: cluster(spec),
-            settings: Settings { sidecars: true, ..Settings::default() },
+            settings: Settings::default(),
             kubernetes: Kubernetes::default(),
             servers: Servers::new(),
             release: Version::new(9, 1, 2),
@@ -118,13 +121,14 @@ impl World {
             numbers: Numbers::default(),
             late_mounts: BTreeSet::new(),
             late_servers: BTreeSet::new(),
+            obeys: Some(true),
             remembered: Passwords::default(),
             clock: 0,
         }
     }
 
     /// A cluster that has come to rest.
-    pub(super) fn settled(spec: &str) -> Self {
+    pub(in super::super) fn settled(spec: &str) -> Self {
         Self::settled_on(Version::new(9, 1, 2), spec)
     }
 
@@ -143,7 +147,7 @@ impl World {
         self.status().phase
     }
 
-    pub(super) fn desired(&self) -> Desired {
+    pub(in super::super) fn desired(&self) -> Desired {
         validate(&self.cluster, &self.settings).expect("should be valid")
     }
 
@@ -176,7 +180,7 @@ impl World {
     }
 
     /// What the controller sees.
-    pub(super) fn observe(&mut self) -> Observed {
+    pub(in super::super) fn observe(&mut self) -> Observed {
         let desired = self.desired();
         let held = self.hold(&desired);
         let keys: Vec<SecretString> = held.accepted(SystemUser::Operator);
@@ -208,6 +212,9 @@ impl World {
                     pod,
                     another_pod_leaves: false,
                     has_past,
+                    agent: Agent::Heard,
+                    obeys: self.obeys,
+                    death: None,
                     server,
                 },
             )

@@ -1,13 +1,19 @@
 //! The calls that a plan becomes, against an API server that records them.
 
+use std::sync::Arc;
+
+use api::{keys, names};
+use k8s_openapi::api::core::v1::Container;
 use kit::testing::{self, Answer, Call, failure, object};
 use pretty_assertions::assert_eq;
+use proto::agent::Setting;
 use serde_json::json;
 
-use super::super::act::{Outcome, act};
+use super::super::act::{ConfigOutcome, Outcome, act};
 use super::observing::Filled;
 use super::pods;
 use super::world::{World, node};
+use crate::agents::tests::{FakeAgent, Says};
 
 /// Perform the plan of a world; what came of it, and the calls.
 async fn acted(world: &World, answer: fn(&Call) -> Answer) -> (Outcome, Vec<Call>) {
@@ -158,4 +164,49 @@ async fn a_pod_that_changed_or_went_meanwhile_is_looked_at_again() {
         let (outcome, _) = acted(&world, answer).await;
         assert!(outcome.pod_deleted.is_none() && outcome.error.is_none());
     }
+}
+
+/// The node of a cluster in whose pod an agent is, at this address.
+fn beside_an_agent(address: &str) -> World {
+    let mut world = World::settled("config: {hz: '10'}");
+    let pod = Arc::make_mut(world.observed.pod.as_mut().expect("should have a pod"));
+    let labels = pod.metadata.labels.get_or_insert_default();
+    labels.insert(keys::CLUSTER.to_owned(), "cache".to_owned());
+    labels.insert(keys::INSTANCE.to_owned(), "cache-0-0".to_owned());
+    pod.metadata.name = Some("valkey-cache-0-0-0".to_owned());
+    let sidecar = Container { name: names::SIDECAR_CONTAINER.to_owned(), ..Container::default() };
+    pod.spec.get_or_insert_default().init_containers.get_or_insert_default().push(sidecar);
+    pod.status.get_or_insert_default().pod_ip = Some(address.to_owned());
+    world.change_spec(|spec| spec.config = [("hz".to_owned(), "20".to_owned())].into());
+    world
+}
+
+#[tokio::test]
+async fn directives_are_set_by_the_agent_beside_the_server() {
+    let agents = crate::heartbeats::tests::World::new().await;
+    let words = "CONFIG SET failed - argument must be an integer";
+    let taken = Says::Reply(Setting::Taken, "");
+    let agent = FakeAgent::start("127.0.0.76", &agents.cache, "valkey-cache-0-0-0", taken).await;
+    for (says, expected) in [
+        (Says::Reply(Setting::Taken, ""), ConfigOutcome::Accepted),
+        (Says::Reply(Setting::Refused, words), ConfigOutcome::Refused(words.to_owned())),
+    ] {
+        agent.says(says);
+        let world = beside_an_agent("127.0.0.76");
+        let (client, _) = testing::client(|call| {
+            let answer = nobody_has_it(&call);
+            async move { answer }
+        });
+        let context = Filled::default().context_with(client, agents.reception.clone());
+        let outcome = act(&world.desired, &world.node.spec, &world.observed, &world.plan(), &context).await;
+        assert_eq!(outcome.config, expected);
+        assert_eq!(agent.heard(), [("hz".to_owned(), "20".to_owned())]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_whose_agent_is_away_is_told_directly() {
+    let (outcome, _) = acted(&beside_an_agent("127.0.0.77"), nobody_has_it).await;
+    let ConfigOutcome::Failed(words) = &outcome.config else { panic!("{:?}", outcome.config) };
+    assert!(words.contains("failed to connect to 127.0.0.77:6379"), "{words}");
 }

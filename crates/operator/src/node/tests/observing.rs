@@ -55,6 +55,12 @@ impl Filled {
     }
 
     pub(super) fn context(self, client: Client) -> Arc<Context> {
+        let reception = Arc::new(Reception::new("valkey.local", Metrics::new().0));
+        self.context_with(client, reception)
+    }
+
+    /// With agents that are known.
+    pub(super) fn context_with(self, client: Client, reception: Arc<Reception>) -> Arc<Context> {
         let nodes = self.nodes.into_iter().map(|node| DeserializeGuard(Ok(node))).collect();
         let caches = Caches {
             nodes: store(nodes),
@@ -68,7 +74,6 @@ impl Filled {
         let reporter = Reporter { controller: "test".to_owned(), instance: None };
         let recorder = Recorder::new(client.clone(), reporter);
         let metrics = Metrics::new().0;
-        let reception = Arc::new(Reception::new("valkey.local", metrics.clone()));
         Context::new(client, caches, recorder, metrics, (Queue::default(), reception))
     }
 }
