@@ -52,9 +52,9 @@ async fn replace_all(pods: &mut [Pod]) -> Vec<Connection> {
         pod.signal(Signal::TERM);
     }
     // One that is still there would learn where the first to come back is, and everybody would find everybody by way of it.
-    pods.iter_mut().for_each(|pod| {
+    for pod in &mut *pods {
         pod.end();
-    });
+    }
     for pod in &mut *pods {
         pod.move_to_a_new_pod();
         pod.start();
@@ -87,18 +87,16 @@ async fn reached(connection: &Connection) -> usize {
 
 /// Who has spoken to this server. A link of its own counts as one while it is only being tried, so that the others' are looked at.
 async fn heard(connection: &Connection) -> usize {
-    let Value::Array(links) = connection.raw(&["CLUSTER", "LINKS"]).await.expect("should answer") else {
-        panic!("should be a list");
+    let from = Value::BulkString(b"from".to_vec());
+    let is_heard = |link: &&Value| match link {
+        Value::Map(fields) => fields.iter().any(|(_, value)| *value == from),
+        Value::Array(fields) => fields.contains(&from),
+        _ => false,
     };
-    let is_heard = |link: &&Value| {
-        let from = Value::BulkString(b"from".to_vec());
-        match link {
-            Value::Map(fields) => fields.iter().any(|(_, value)| *value == from),
-            Value::Array(fields) => fields.contains(&from),
-            other => panic!("should be a link: {other:?}"),
-        }
-    };
-    links.iter().filter(is_heard).count()
+    match connection.raw(&["CLUSTER", "LINKS"]).await.expect("should answer") {
+        Value::Array(links) => links.iter().filter(is_heard).count(),
+        _ => 0,
+    }
 }
 
 #[tokio::test]
