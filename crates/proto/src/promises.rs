@@ -113,6 +113,13 @@ impl Promises {
         Ok(())
     }
 
+    /// We agreed to this successor, and nothing comes of it. Only whoever carries it out itself knows that: others have to keep their word.
+    pub fn withdraw(&mut self, primary: &str, successor: &str) {
+        if self.agreements.get(primary).is_some_and(|agreement| agreement.with == successor) {
+            self.agreements.remove(primary);
+        }
+    }
+
     fn met(&mut self, primary: &str, holds: bool, at: Instant) {
         self.contacts.insert(primary.to_owned(), Contact { at, holds });
         self.absences.remove(primary);
@@ -203,6 +210,23 @@ mod tests {
         assert_eq!(ours.renew("p", true, at(22_499)), Err(Objection::Agreed));
         assert_eq!(ours.renew("q", true, at(22_499)), Ok(()), "another one");
         assert_eq!(ours.renew("p", true, at(22_500)), Ok(()), "nobody took over");
+    }
+
+    #[test]
+    fn a_word_that_nothing_came_of_can_be_given_to_another() {
+        let begin = Instant::now();
+        let at = |milliseconds| after(begin, milliseconds);
+        let mut ours = promises(begin);
+        asked(&mut ours, &[at(3000), at(4500)]);
+        assert_eq!(ours.agree("p", "r1", false, at(6000)), Ok(()));
+        ours.withdraw("p", "r2");
+        assert_eq!(
+            ours.agree("p", "r2", false, at(6100)),
+            Err(Objection::Agreed),
+            "it was not given to that one"
+        );
+        ours.withdraw("p", "r1");
+        assert_eq!(ours.agree("p", "r2", false, at(6200)), Ok(()));
     }
 
     #[test]

@@ -21,6 +21,8 @@ use crate::{chain, say};
 const GAP: Duration = Duration::from_millis(250);
 /// After the first failure; then twice as long each time.
 const RETRY: Duration = Duration::from_millis(500);
+/// For asking for the operator's name: whoever waits for its word cannot wait for longer.
+const NAME: Duration = Duration::from_secs(2);
 
 /// Why nothing was said.
 #[derive(Debug, Snafu)]
@@ -29,6 +31,8 @@ enum Error {
     Papers { source: papers::Error },
     #[snafu(display("failed to find {name}"))]
     Find { name: String, source: std::io::Error },
+    #[snafu(display("failed to find {name} within {NAME:?}"))]
+    FindInTime { name: String },
     #[snafu(display("failed to find {name}: it has no address"))]
     FindNone { name: String },
     #[snafu(transparent)]
@@ -262,8 +266,12 @@ impl Voice {
             return Ok(address);
         }
         let name = &self.listener.operator;
-        let mut found = tokio::net::lookup_host(name).await.context(FindSnafu { name })?;
-        let Some(address) = found.next() else { return FindNoneSnafu { name }.fail() };
+        let Ok(found) = tokio::time::timeout(NAME, tokio::net::lookup_host(name)).await else {
+            return FindInTimeSnafu { name }.fail();
+        };
+        let Some(address) = found.context(FindSnafu { name })?.next() else {
+            return FindNoneSnafu { name }.fail();
+        };
         self.address = Some(address);
         Ok(address)
     }

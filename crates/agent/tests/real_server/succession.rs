@@ -363,9 +363,12 @@ async fn nobody_is_asked_any_more_once_the_server_is_back() {
     let flags = |number| if number == 1 { "--failover off" } else { "" };
     let mut world = World::new(Release::ALL[0], [1, 2], flags).await;
     world.pods[0].crash();
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    // One that has nothing would stay away while it is followed.
-    (world.pods[0].data, world.pods[0].flags) = ("kept", vec!["--peer-wait", "200ms"]);
+    eventually("the replica was asked", || async {
+        said_in_the_log(&world.pods[1]).contains("switched off").then_some(())
+    })
+    .await;
+    // One that has nothing would stay away while it is followed, and one that waits for long is back too late.
+    (world.pods[0].data, world.pods[0].flags) = ("kept", vec!["--peer-wait", "1ms"]);
     world.pods[0].start();
     let ended = eventually("it ends", || async {
         let log = said_in_the_log(&world.pods[0]);

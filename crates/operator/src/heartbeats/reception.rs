@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use super::member::{Member, Unwelcome, member};
 use super::reports::{FRESH_FOR, Message, Reports, Untaken};
 use super::unreached::Unreached;
-use super::vote::{Missed, SUSPICION};
+use super::vote::{Missed, SUSPICION, place_of};
 use crate::certificates::pem;
 use crate::objects::controlled_by;
 
@@ -62,6 +62,8 @@ impl Household {
 /// Somebody who speaks for a pod, and who is told of it.
 pub(super) struct Welcome {
     member: Member,
+    /// Where it speaks from.
+    place: String,
     news: News,
 }
 
@@ -185,14 +187,14 @@ impl Reception {
         let identity = &peer.identity;
         let welcome = self.at_home(&identity.namespace, |household| {
             let member = member(identity, address, household.pods.state().into_iter())?;
-            Ok(Welcome { member, news: household.news.clone() })
+            Ok(Welcome { place: place_of(&member, address), member, news: household.news.clone() })
         });
         welcome.unwrap_or(Err(Unwelcome::NoSuchPod)).map_err(Unheard::Unwelcome)
     }
 
     /// Hear a message.
     pub(super) fn hear(&self, welcome: &Welcome, message: Message, now: Instant) -> Result<Reply, Unheard> {
-        let Welcome { member, news } = welcome;
+        let Welcome { member, place, news } = welcome;
         if member.uid != message.stamp.pod_uid {
             return Err(Unheard::Unwelcome(Unwelcome::AnotherPod));
         }
@@ -203,8 +205,11 @@ impl Reception {
         if taken.is_news {
             news(member);
         }
-        let objects =
-            self.promises().is_some_and(|mut promises| promises.renew(&member.uid, true, now).is_err());
+        let objects = self.promises().is_some_and(|mut promises| {
+            // Both, whatever the first says: what is promised to a pod is promised to whoever is there.
+            let renewed = [member.uid.as_str(), place].map(|name| promises.renew(name, true, now));
+            renewed.iter().any(Result::is_err)
+        });
         Ok(Reply { wants_report: taken.wants_report, objects, ..Reply::default() })
     }
 

@@ -259,6 +259,18 @@ async fn an_agent_is_heard_and_told_what_is_missing() {
     assert!(world.told().is_empty());
 }
 
+/// Its pod may be gone from the API, by force, while its server still counts on what it was told.
+#[tokio::test]
+async fn whoever_is_heard_is_known_by_its_place_too() {
+    let world = World::new().await;
+    let heard_at = |place: &str| world.reception.promises().unwrap().contact(place);
+    assert_eq!(heard_at("team/cache/127.0.0.1"), None);
+    world.beat(&world.agent(), &heartbeat(1, 1, true)).await.unwrap();
+    assert_eq!(heard_at("team/cache/127.0.0.1"), heard_at("uid-of-valkey-cache-0-0-0"));
+    assert!(heard_at("team/cache/127.0.0.1").is_some());
+    assert_eq!(heard_at("team/queue/127.0.0.1"), None, "an address is somebody else's in another cluster");
+}
+
 #[tokio::test]
 async fn an_event_is_told_at_once_also_one_of_a_newer_agent() {
     let world = World::new().await;

@@ -50,15 +50,16 @@ impl Missed {
         let primary = match there {
             Some((uid, its_shard)) if its_shard == shard => uid,
             Some(_) => return None,
-            None => nobody_at(by, *ip),
+            None => place_of(by, *ip),
         };
         Some(Self { primary, server: SocketAddr::new(*ip, *port), by: by.uid.clone() })
     }
 }
 
-/// No pod's uid: nobody can be heard by this name.
-fn nobody_at(by: &Member, ip: IpAddr) -> String {
-    format!("{}/{}/{ip}", by.namespace, by.cluster)
+/// No pod's uid: where a member of a cluster is or was. Whoever is heard is known by it too, because its pod may be gone from the API
+/// while its server still counts on our word.
+pub(super) fn place_of(member: &Member, ip: IpAddr) -> String {
+    format!("{}/{}/{ip}", member.namespace, member.cluster)
 }
 
 impl Reception {

@@ -127,6 +127,11 @@ impl Lease {
         }
         let agreed = agreed + 1;
         if agreed < voters.majority() {
+            // Two replicas that gave themselves their own word would have to wait for each other, again and again. One alone keeps it:
+            // what it tried a moment ago may still come true.
+            if voters.followers > 1 {
+                self.promises().withdraw(&voters.primary.node_id, myself);
+            }
             let needed = voters.majority();
             return Round::Objected(format!("{agreed} agree, and {needed} are needed{objections}"));
         }
