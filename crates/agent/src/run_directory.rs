@@ -41,6 +41,11 @@ impl<'a> RunDirectory<'a> {
         self.0.join("held-since")
     }
 
+    /// There while the server that runs may be replaced without being asked: others were told that its writes are stopped in time.
+    pub(crate) fn leads_at_a_word(&self) -> PathBuf {
+        self.0.join("leads-at-a-word")
+    }
+
     /// The fingerprint of the users file that the server loaded last.
     pub(crate) fn users_loaded(&self) -> PathBuf {
         self.0.join("users-loaded")

@@ -192,6 +192,7 @@ fn note_the_start(
         directory.users_refused(),
         directory.writes_held(),
         directory.held_since(),
+        directory.leads_at_a_word(),
     ] {
         files::remove_if_there(&path).context(RemoveSnafu { path })?;
     }

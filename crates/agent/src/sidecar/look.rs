@@ -73,6 +73,21 @@ impl Place {
         RunDirectory::new(&self.run).writes_held().exists()
     }
 
+    /// Whether an agent beside this server said that it stops the server's writes in time.
+    pub(super) fn leads_at_a_word(&self) -> bool {
+        RunDirectory::new(&self.run).leads_at_a_word().exists()
+    }
+
+    /// Leave word for the agent after us, or take it back.
+    pub(super) fn note_that_it_leads_at_a_word(&self, does: bool) -> io::Result<()> {
+        let path = RunDirectory::new(&self.run).leads_at_a_word();
+        if does {
+            files::replace(&path, 0o600, &mut io::empty())
+        } else {
+            files::remove_if_there(&path).map(drop)
+        }
+    }
+
     /// The server, for whoever has so much patience.
     pub(super) fn server(&self, patience: Deadlines) -> Result<Target, secrets::PasswordError> {
         let password = secrets::password(&self.secrets, AGENT)?;

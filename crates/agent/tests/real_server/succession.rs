@@ -29,6 +29,8 @@ struct World {
     pods: Vec<Pod>,
     connections: Vec<Connection>,
     sidecars: Vec<Option<Sidecar>>,
+    /// What every agent is told about where the others are.
+    peers: Vec<String>,
     authority: Authority,
     /// How many replicas of the first shard hold a copy.
     held: usize,
@@ -90,7 +92,7 @@ impl World {
             sidecars.push(Some(Sidecar::start_at(pod, ([127, 0, 0, 1], 1).into(), *agent, &flags)));
         }
         let held = copies - 1 - usize::from(empty.is_some());
-        let world = Self { pods, connections, sidecars, authority, held };
+        let world = Self { pods, connections, sidecars, peers, authority, held };
         // Nothing is taken over where there was never anything to hold.
         world.write().await;
         for number in 0..world.pods.len() {
@@ -378,4 +380,34 @@ async fn nobody_is_asked_any_more_once_the_server_is_back() {
     assert!(ended.contains("the server is back"), "{ended}");
     assert!(world.metrics(0).await.unwrap().contains("outcome=\"serverBack\"} 1"));
     assert!(!world.leads(1).await);
+}
+
+/// Others replace a primary that they miss because its agent said that it stops its writes. An agent that is killed right after it said
+/// so, and comes back to a server that reaches nobody, has to keep that word.
+#[tokio::test]
+async fn an_agent_that_comes_back_keeps_the_word_of_the_one_before_it() {
+    for release in Release::ALL {
+        let mut world = World::new(release, [1, 3], |_| "").await;
+        eventually("others gave their word", || async {
+            world.metrics(0).await?.contains("\nvalkey_agent_leads 1\n").then_some(())
+        })
+        .await;
+        let agent = world.agent(0);
+        world.sidecars[0] = None;
+        for number in [1, 2] {
+            world.sidecars[number] = None;
+            world.pods[number].crash();
+        }
+        tell(&world.connections[0], &format!("SET {KEY} newer")).await;
+        let begun = Instant::now();
+        let nobody = ([127, 0, 0, 1], 1).into();
+        world.sidecars[0] = Some(Sidecar::start_at(&world.pods[0], nobody, agent, &world.peers));
+        let refusal = eventually("no write is taken", || async {
+            world.connections[0].raw(&["SET", KEY, "newest"]).await.err()
+        })
+        .await;
+        println!("{release:?}: {refusal} after {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}: {}", begun.elapsed(), world.logs());
+        assert!(format!("{refusal:?}").contains("NOREPLICAS"), "{refusal:?}");
+    }
 }

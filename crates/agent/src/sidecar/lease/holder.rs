@@ -51,6 +51,8 @@ struct Holder {
     /// When the operator was last asked.
     asked_operator: Option<Instant>,
     is_stopped: bool,
+    /// The agent after us would know that others count on it.
+    is_noted: bool,
     complained: bool,
 }
 
@@ -76,6 +78,7 @@ pub(super) async fn go_on(lease: Arc<Lease>, writes: Writes, rapport: Rapport, f
         voters: HashMap::new(),
         asked_operator: None,
         is_stopped: false,
+        is_noted: false,
         complained: false,
     };
     let mut ticks = tokio::time::interval(EVERY);
@@ -106,7 +109,7 @@ impl Holder {
         let table = self.lease.table();
         let myself = table.myself().filter(|_| self.lease.has_server());
         let Some(voters) = myself.and_then(|myself| Voters::of(&table, &myself.id)) else {
-            self.tenure = Tenure::new(self.lease.terms.lease, Instant::now());
+            self.begin(myself.is_some());
             self.questions = JoinSet::new();
             self.voters.clear();
             self.figures.leads(false);
@@ -130,9 +133,34 @@ impl Holder {
         }
     }
 
+    /// Nothing was asked yet. Whoever was killed after it gave others its word left that to us, for as long as its server may lead.
+    fn begin(&mut self, leads_nothing: bool) {
+        let (term, now) = (self.lease.terms.lease, Instant::now());
+        self.is_noted = self.writes.are_leased();
+        if leads_nothing && self.is_noted {
+            match self.writes.note_lease(false) {
+                Ok(()) => self.is_noted = false,
+                Err(error) => self.complain(&chain(&error)),
+            }
+        }
+        self.tenure =
+            if self.is_noted { Tenure::resumed(term, now) } else { Tenure::new(term, now) };
+    }
+
+    /// Before anybody is told that we stop in time: whoever comes after us has to do it, if we are killed.
+    fn leave_word(&mut self) {
+        match self.writes.note_lease(true) {
+            Ok(()) => self.is_noted = true,
+            Err(error) => self.complain(&chain(&error)),
+        }
+    }
+
     /// Stop what must not go on, and let go what may.
     async fn stop_if_over(&mut self, voters: &Voters) {
         let Some(end) = self.tenure.ends(voters) else { return };
+        if !self.is_noted {
+            self.leave_word();
+        }
         // Not over before the next look.
         if Instant::now() + EVERY >= end {
             self.stop().await;
@@ -182,7 +210,7 @@ impl Holder {
         // Those who have no say any more are hung up on.
         self.voters.retain(|node_id, _| voters.others.iter().any(|other| other.node_id == *node_id));
         // Whoever could not stop its server must not say that it will.
-        let holds = self.tenure.ends(voters).is_some() && self.lease.can_stop() && !self.complained;
+        let holds = self.tenure.ends(voters).is_some() && self.lease.can_stop() && self.is_noted && !self.complained;
         for member in &voters.others {
             let voter = self.voters.entry(member.node_id.clone()).or_default();
             if voter.is_asked || voter.asked.is_some_and(|asked| asked.elapsed() < ASK_EVERY) {

@@ -13,6 +13,9 @@ const FORGOTTEN: Duration = AGREED_FOR.saturating_add(Duration::from_secs(1));
 /// The operator keeps its promise for a fixed time, whatever the term of agents is.
 const AT_THE_OPERATORS_WORD: Duration = Duration::from_secs(2);
 
+/// For an agent that is new beside a server that leads at the word of others: nobody knows for how long nobody asked them.
+const RESUMED: Duration = Duration::from_secs(1);
+
 /// What a voter gave us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
@@ -47,6 +50,11 @@ pub(super) struct Tenure {
 impl Tenure {
     pub(super) fn new(term: Duration, since: Instant) -> Self {
         Self { term, since, voters: HashMap::new(), operator: None, ended: None }
+    }
+
+    /// The tenure of a server whose agent had the word of most and is gone: it stops in a moment, if they are not reached before.
+    pub(super) fn resumed(term: Duration, since: Instant) -> Self {
+        Self { ended: Some(since + RESUMED), ..Self::new(term, since) }
     }
 
     /// It was reached, and has nothing against us.
@@ -116,6 +124,18 @@ mod tests {
         assert_eq!(tenure.ends(&voters), Some(at(3)));
         tenure.refused("p0r0");
         assert_eq!(tenure.ends(&voters), Some(at(3)), "what is over stays over");
+    }
+
+    #[test]
+    fn what_another_agent_began_is_over_in_a_moment_unless_most_are_reached() {
+        let voters = Voters::of(&table(1, 2), "p0").expect("should have voters");
+        let begin = Instant::now();
+        let mut tenure = Tenure::resumed(TERM, begin);
+        assert_eq!(tenure.ends(&voters), Some(begin + RESUMED));
+        tenure.reached("p0r1", begin, Word::Implied);
+        assert_eq!(tenure.ends(&voters), Some(begin + RESUMED), "it may have agreed to another one");
+        tenure.reached("p0r1", begin, Word::Given);
+        assert_eq!(tenure.ends(&voters), Some(begin + TERM));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(super) enum Error {
     Password { source: PasswordError },
     #[snafu(display("failed to tell the server"))]
     Tell { source: valkey::Error },
+    #[snafu(display("failed to leave word of it in the run directory"))]
+    Note { source: io::Error },
     #[snafu(display("failed to read {}", path.display()))]
     Read { path: PathBuf, source: io::Error },
 }
@@ -39,6 +41,16 @@ impl Writes {
         let connection = self.connect().await?;
         let refused = Wanted::refused_now(&connection).await.context(TellSnafu)?;
         Ok(refused && !self.0.holds_writes())
+    }
+
+    /// Whether somebody before us said that they are stopped in time.
+    pub(super) fn are_leased(&self) -> bool {
+        self.0.leads_at_a_word()
+    }
+
+    /// For whoever is here after us: whether others count on it that they are stopped in time.
+    pub(super) fn note_lease(&self, leased: bool) -> Result<(), Error> {
+        self.0.note_that_it_leads_at_a_word(leased).context(NoteSnafu)
     }
 
     /// Nothing is acknowledged any more. What is refused is refused in the server's own words.
