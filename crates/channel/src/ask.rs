@@ -56,7 +56,7 @@ pub enum AskError {
         source: Box<Status>,
     },
     /// It took too long.
-    #[snafu(display("{address} did not answer within {within:?}"))]
+    #[snafu(display("failed to hear from {address} within {within:?}"))]
     TooSlow {
         /// Where.
         address: SocketAddr,

@@ -6,6 +6,7 @@ mod health;
 mod migrations;
 mod nodes;
 mod shards;
+pub mod voters;
 
 pub use address::Address;
 pub use flags::Flag;

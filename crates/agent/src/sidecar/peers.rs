@@ -13,6 +13,7 @@ use proto::agent::{
 use snafu::Snafu;
 use tokio::task::JoinSet;
 use tonic::Status;
+use valkey::cluster::voters::Voter;
 
 use super::papers::{self, Papers, SharedWallet};
 use crate::args::SidecarArgs;
@@ -54,6 +55,11 @@ impl Peers {
             elsewhere: args.peer.iter().copied().collect(),
             called: args.host.iter().cloned().collect(),
         }
+    }
+
+    /// Whether a server or the agent beside it can be reached at all.
+    pub(super) async fn finds(&self, voter: &Voter) -> bool {
+        channel::is_there(SocketAddr::new(voter.ip, voter.port), self.beside(voter.ip, voter.port)).await
     }
 
     /// Where the agent beside the server of this name is, if nobody has to be asked for it.

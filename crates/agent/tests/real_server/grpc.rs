@@ -16,7 +16,7 @@ use valkey::testing::Release;
 
 use crate::support::caller::Caller;
 use crate::support::operator::{authority, identity};
-use crate::support::sidecar::{POD, pod, refusals, said_in_the_log, sign};
+use crate::support::sidecar::{POD, counted, pod, refusals, said_in_the_log, sign};
 
 const PEER: &str = "valkey-cache-0-1-0";
 
@@ -55,20 +55,20 @@ async fn nobody_else_is_answered() {
     ] {
         let before = refusals(&sidecar, reason).await;
         Caller::trusting(authority, who, &own).look(sidecar.grpc).await.expect_err(what);
-        assert_eq!(refusals(&sidecar, reason).await, before + 1, "{what}");
+        counted(&sidecar, reason, before + 1).await;
     }
 
     // In plain words, and by TLS without a certificate.
     let heard = plainly(sidecar.grpc, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     assert!(!heard.windows(4).any(|bytes| bytes == b"HTTP"), "{heard:?}");
-    assert_eq!(refusals(&sidecar, "notTls").await, 1);
+    counted(&sidecar, "notTls", 1).await;
     without_certificate(sidecar.grpc).await;
-    assert_eq!(refusals(&sidecar, "noCertificate").await, 1);
+    counted(&sidecar, "noCertificate", 1).await;
     assert!(said_in_the_log(&pod).contains("somebody at 127.0.0.1 was sent away"));
 
     // Whoever holds a place without a word loses it.
     assert_eq!(plainly(sidecar.grpc, b"").await, b"");
-    assert_eq!(refusals(&sidecar, "silent").await, 1);
+    counted(&sidecar, "silent", 1).await;
     Caller::new(&own, identity(Part::Operator, None)).look(sidecar.grpc).await.unwrap();
 }
 

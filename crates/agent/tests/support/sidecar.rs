@@ -98,6 +98,12 @@ pub(crate) async fn pod(release: Release, authority: &Authority) -> (Pod, Sideca
     (pod, sidecar)
 }
 
+/// So many callers were refused something for this reason: the one who is refused may know it before it is counted.
+pub(crate) async fn counted(sidecar: &Sidecar, reason: &str, expected: u32) {
+    eventually("it is counted", || async { (refusals(sidecar, reason).await == expected).then_some(()) })
+        .await;
+}
+
 /// How many callers were refused something for this reason.
 pub(crate) async fn refusals(sidecar: &Sidecar, reason: &str) -> u32 {
     let metrics = sidecar.get("/metrics").await.unwrap();

@@ -13,6 +13,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt as _};
+use proto::promises::AGREED_FOR;
 use secrecy::SecretString;
 use valkey::Tls;
 
@@ -29,6 +30,9 @@ const OPEN_SLOTS: usize = 128;
 
 /// How long a machine may take to say that a pod has ended.
 const OVERDUE_AFTER: Duration = Duration::from_secs(10);
+/// An agent gives its word once nobody can count on what the one before it agreed to, is asked again within a second, and its start is
+/// known by the second.
+const AGENT_IS_NEW_FOR: Duration = AGREED_FOR.saturating_add(Duration::from_secs(2));
 
 /// How far a pod is, as its machine tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +56,8 @@ pub(super) struct PodFacts {
     pub(super) terminating: bool,
     /// A pod of the node should have ended some time ago, and its machine has not said that it did.
     pub(super) overdue: bool,
+    /// The agent in it has not been there for long: it gives nobody its word yet.
+    pub(super) agent_is_new: bool,
     /// The zone of its machine.
     pub(super) zone: Option<String>,
 }
@@ -358,7 +364,7 @@ fn nodes(
         let name = guarded.name_any();
         let mine: &[Arc<Pod>] = pods.get(&name).map(Vec::as_slice).unwrap_or_default();
         let overdue = mine.iter().any(|pod| is_overdue(pod, now));
-        let pod = mine.first().map(|pod| pod_facts(pod, overdue));
+        let pod = mine.first().map(|pod| pod_facts(pod, overdue, now));
         nodes.insert(
             place,
             ObservedNode {
@@ -422,7 +428,7 @@ fn is_overdue(pod: &Pod, now: Timestamp) -> bool {
     pod.meta().deletion_timestamp.as_ref().is_some_and(|ends| now > ends.0 + OVERDUE_AFTER)
 }
 
-fn pod_facts(pod: &Pod, overdue: bool) -> PodFacts {
+fn pod_facts(pod: &Pod, overdue: bool, now: Timestamp) -> PodFacts {
     let status = pod.status.as_ref();
     let ended = status
         .and_then(|status| status.phase.as_deref())
@@ -435,8 +441,19 @@ fn pod_facts(pod: &Pod, overdue: bool) -> PodFacts {
         stage: status.map(pod_stage).unwrap_or_default(),
         terminating: pod.meta().deletion_timestamp.is_some(),
         overdue,
+        agent_is_new: status.is_some_and(|status| agent_is_new(status, now)),
         zone: None,
     }
+}
+
+/// One that is not there at all is not new either.
+fn agent_is_new(status: &PodStatus, now: Timestamp) -> bool {
+    let mut agents = status.init_container_statuses.iter().flatten();
+    let agent = agents.find(|container| container.name == names::SIDECAR_CONTAINER);
+    let running = agent.and_then(|agent| agent.state.as_ref()?.running.as_ref());
+    running
+        .and_then(|running| running.started_at.as_ref())
+        .is_some_and(|begun| now < begun.0 + AGENT_IS_NEW_FOR)
 }
 
 fn pod_stage(status: &PodStatus) -> PodStage {

@@ -12,6 +12,7 @@ mod scale;
 mod shard_health;
 mod slot_moves;
 mod step;
+mod word;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,16 +9,12 @@ use api::{keys, names};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use proto::heartbeat::Event;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use super::member::{Member, addresses};
 use super::reception::Reception;
 
 /// How long nobody is replaced who was heard: longer than agents count on it.
 pub(super) const SUSPICION: Duration = Duration::from_secs(3);
-/// Whoever is there answers in far less.
-const PATIENCE: Duration = Duration::from_millis(250);
 
 /// A primary that is missed, and by whom.
 #[derive(Debug)]
@@ -66,7 +62,8 @@ impl Reception {
     /// Whether it may be replaced.
     pub(super) async fn agrees(&self, missed: &Missed) -> bool {
         let Missed { primary, server, by } = missed;
-        let is_there = is_there(*server).await;
+        let agent = SocketAddr::new(server.ip(), names::SIDECAR_PORT);
+        let is_there = channel::is_there(*server, agent).await;
         let agreed = self
             .promises()
             .is_some_and(|mut promises| promises.agree(primary, by, is_there, Instant::now()).is_ok());
@@ -77,23 +74,6 @@ impl Reception {
         }
         agreed
     }
-}
-
-/// The server comes first: it takes no notice of somebody who says nothing.
-async fn is_there(server: SocketAddr) -> bool {
-    let agent = async {
-        tokio::time::sleep(PATIENCE / 5).await;
-        listens(SocketAddr::new(server.ip(), names::SIDECAR_PORT)).await
-    };
-    tokio::select! {
-        true = listens(server) => true,
-        true = agent => true,
-        else => false,
-    }
-}
-
-async fn listens(address: SocketAddr) -> bool {
-    timeout(PATIENCE, TcpStream::connect(address)).await.is_ok_and(|connected| connected.is_ok())
 }
 
 #[cfg(test)]

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use proto::agent::{Objection, RenewReply, RenewRequest};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, timeout};
+use valkey::cluster::voters::{Voter as Member, Voters};
 
 use super::super::health::Figures;
 use super::super::peers::{Error, Peers, Talk};
 use super::super::voice::Rapport;
 use super::Lease;
-use super::reach::is_there;
 use super::tenure::{Tenure, Word};
-use super::voters::{Member, Voters};
 use super::writes::Writes;
 use crate::{chain, say};
 
@@ -143,8 +142,7 @@ impl Holder {
                 Err(error) => self.complain(&chain(&error)),
             }
         }
-        self.tenure =
-            if self.is_noted { Tenure::resumed(term, now) } else { Tenure::new(term, now) };
+        self.tenure = if self.is_noted { Tenure::resumed(term, now) } else { Tenure::new(term, now) };
     }
 
     /// Before anybody is told that we stop in time: whoever comes after us has to do it, if we are killed.
@@ -210,7 +208,8 @@ impl Holder {
         // Those who have no say any more are hung up on.
         self.voters.retain(|node_id, _| voters.others.iter().any(|other| other.node_id == *node_id));
         // Whoever could not stop its server must not say that it will.
-        let holds = self.tenure.ends(voters).is_some() && self.lease.can_stop() && self.is_noted && !self.complained;
+        let holds =
+            self.tenure.ends(voters).is_some() && self.lease.can_stop() && self.is_noted && !self.complained;
         for member in &voters.others {
             let voter = self.voters.entry(member.node_id.clone()).or_default();
             if voter.is_asked || voter.asked.is_some_and(|asked| asked.elapsed() < ASK_EVERY) {
@@ -266,7 +265,7 @@ async fn ask(
     });
     match anew.await {
         Ok(Ok((reply, talk))) => (asked, meant(reply), Some(talk)),
-        _ if is_there(peers, voter).await => (asked, Asked::Reached(Word::Implied), None),
+        _ if peers.finds(voter).await => (asked, Asked::Reached(Word::Implied), None),
         _ => (asked, Asked::Nobody, None),
     }
 }

@@ -2,20 +2,17 @@
 //! before that is over. So that a primary that is cut off, or whose machine is lost, can be replaced without two of them taking writes.
 //! The reasons are in `docs/adr/0017-a-primary-leads-at-the-word-of-others.md`.
 //!
-//! * `voters` (pure) says who has a say.
+//! * `valkey::cluster::voters` (pure) says who has a say; the operator restarts nobody whose word is needed.
 //! * `holder` asks them for our own server, `tenure` (pure) says until when their word counts, `writes` stops and lets go.
 //! * `vote` answers others, with what `proto::promises` (pure) remembers.
 //! * `suspicion` misses our server's primary, and has our server replace it where most agree.
-//! * `reach` finds out whether somebody is there at all.
 
 mod holder;
-mod reach;
 mod suspicion;
 mod tenure;
 #[cfg(test)]
 mod tests;
 mod vote;
-mod voters;
 mod writes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -16,8 +16,8 @@ use valkey::cluster::Node;
 use super::super::takeover::Successor;
 use super::super::voice::Rapport;
 use super::Lease;
-use super::voters::Voters;
 use crate::say;
+use valkey::cluster::voters::Voters;
 
 /// Between two thoughts.
 const EVERY: Duration = Duration::from_millis(250);

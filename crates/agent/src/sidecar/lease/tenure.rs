@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use proto::promises::AGREED_FOR;
 
-use super::voters::Voters;
+use valkey::cluster::voters::Voters;
 
 /// Whoever agreed to another one has forgotten it after so long, and does not agree again while it finds us there.
 const FORGOTTEN: Duration = AGREED_FOR.saturating_add(Duration::from_secs(1));
@@ -99,8 +99,8 @@ impl Tenure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::voters::tests::table;
     use super::*;
+    use valkey::testing::table;
 
     const TERM: Duration = Duration::from_secs(2);
 

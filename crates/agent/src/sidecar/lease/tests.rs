@@ -7,8 +7,8 @@ use proto::agent::Objection;
 use proto::promises::Promises;
 
 use super::tenure::{Tenure, Word};
-use super::voters::Voters;
-use super::voters::tests::table;
+use valkey::cluster::voters::Voters;
+use valkey::testing::table;
 
 const TERM: Duration = Duration::from_secs(2);
 const SUSPICION: Duration = Duration::from_secs(3);

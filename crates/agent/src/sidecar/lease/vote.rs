@@ -7,8 +7,7 @@ use valkey::cluster::Node;
 
 use super::super::takeover::{Caller, is_beside};
 use super::Lease;
-use super::reach::is_there;
-use super::voters::Voters;
+use valkey::cluster::voters::Voters;
 
 impl Lease {
     /// The agent beside a primary asks to go on.
@@ -51,7 +50,7 @@ impl Lease {
 
     /// The same for our own server.
     pub(super) async fn agreed(&self, voters: &Voters, successor: &str) -> Result<(), Objection> {
-        let is_there = is_there(&self.peers, &voters.primary).await;
+        let is_there = self.peers.finds(&voters.primary).await;
         self.promises().agree(&voters.primary.node_id, successor, is_there, Instant::now())
     }
 }

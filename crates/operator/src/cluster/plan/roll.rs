@@ -13,6 +13,7 @@ use super::super::topology::Place;
 use super::super::validate::Data;
 use super::shard_health::Health;
 use super::step::Step;
+use super::word;
 
 /// How far a roll is and what it does next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,7 +132,7 @@ fn next_in_shard(
     let replica = mine.iter().rev().find(|(place, _)| Some(*place) != primary);
     if let Some((place, node)) = replica {
         // It need not be in sync itself: an older server cannot follow a newer one, and a restart is what it needs.
-        if health.is_whole_without(*place) {
+        if health.is_whole_without(*place) && word::is_kept_without(health, *place) {
             begin(health, *place, node, roll);
             return true;
         }

@@ -47,7 +47,7 @@ impl<'a> Health<'a> {
         self.pod(place).is_some_and(|pod| pod.stage >= PodStage::Started && !pod.terminating)
     }
 
-    fn pod(&self, place: Place) -> Option<&PodFacts> {
+    pub(super) fn pod(&self, place: Place) -> Option<&PodFacts> {
         self.observed.nodes.get(&place)?.pod.as_ref()
     }
 

@@ -199,6 +199,7 @@ fn created(node: Option<&str>, number: u32) -> Pod {
             stage: PodStage::Starting,
             terminating: false,
             overdue: false,
+            agent_is_new: false,
             zone: Some("zone-a".to_owned()),
         },
         mounted: None,

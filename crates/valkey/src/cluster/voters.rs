@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use valkey::cluster::{ClusterNodes, Flag, Node};
+use super::{ClusterNodes, Flag, Node};
 
 /// So many replicas at most: each of them is asked again and again, for every primary.
 const REPLICAS: usize = 4;
@@ -12,14 +12,16 @@ const BESIDE_ONE: usize = 5;
 
 /// A server, beside which an agent has a say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) node_id: String,
-    pub(super) ip: IpAddr,
+pub struct Voter {
+    /// What the cluster calls it.
+    pub node_id: String,
+    /// Where it is.
+    pub ip: IpAddr,
     /// Of the server.
-    pub(super) port: u16,
+    pub port: u16,
 }
 
-impl Member {
+impl Voter {
     fn of(node: &Node) -> Option<Self> {
         let ip = node.address.ip.parse().ok()?;
         Some(Self { node_id: node.id.clone(), ip, port: client_port(node) })
@@ -34,19 +36,23 @@ fn client_port(node: &Node) -> u16 {
 
 /// Those who have a say about one primary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Voters {
-    pub(super) primary: Member,
-    pub(super) config_epoch: u64,
+pub struct Voters {
+    /// Itself.
+    pub primary: Voter,
+    /// Of its claim.
+    pub config_epoch: u64,
     /// Besides the primary's own agent.
-    pub(super) others: Vec<Member>,
+    pub others: Vec<Voter>,
     /// Those of them whose servers follow the primary.
-    pub(super) followers: usize,
-    pub(super) operator: bool,
+    pub followers: usize,
+    /// Whether the operator has a say too.
+    pub operator: bool,
 }
 
 impl Voters {
     /// Nobody has to be asked about a server that leads nothing, or that nobody could replace.
-    pub(super) fn of(table: &ClusterNodes, primary: &str) -> Option<Self> {
+    #[must_use]
+    pub fn of(table: &ClusterNodes, primary: &str) -> Option<Self> {
         let primary = table.get(primary).filter(|node| node.is_primary() && !node.slots.is_empty())?;
         let is_known = |node: &&Node| {
             node.id != primary.id
@@ -59,43 +65,27 @@ impl Voters {
         let followers = others.iter().filter(|node| node.follows(primary)).count();
         // Several replicas are on several machines, as far as there are any; others might share one with most of them.
         let most = if followers > 1 { followers.min(REPLICAS) } else { BESIDE_ONE };
-        let others: Vec<Member> = others.into_iter().filter_map(Member::of).take(most).collect();
+        let others: Vec<Voter> = others.into_iter().filter_map(Voter::of).take(most).collect();
         let followers = followers.min(others.len());
         if followers == 0 || others.is_empty() {
             return None;
         }
         let operator = (others.len() + 1).is_multiple_of(2);
         let config_epoch = primary.config_epoch;
-        Some(Self { primary: Member::of(primary)?, config_epoch, others, followers, operator })
+        Some(Self { primary: Voter::of(primary)?, config_epoch, others, followers, operator })
     }
 
     /// So many are more than half of all.
-    pub(super) fn majority(&self) -> usize {
+    #[must_use]
+    pub fn majority(&self) -> usize {
         (1 + self.others.len() + usize::from(self.operator)) / 2 + 1
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-
-    /// Shards of so many replicas each: the primary of the first is `p0`, its replicas are `p0r0` and so on.
-    pub(crate) fn table(shards: usize, replicas: usize) -> ClusterNodes {
-        let primary =
-            |shard| format!("p{shard} 10.0.{shard}.1:6379@16379 master - 0 0 {shard} connected {shard}\n");
-        let replica = |shard, replica| {
-            format!(
-                "p{shard}r{replica} 10.0.{shard}.{}:6379@16379 slave p{shard} 0 0 {shard} connected\n",
-                replica + 2
-            )
-        };
-        let lines: String = (0..shards)
-            .flat_map(|shard| {
-                std::iter::once(primary(shard)).chain((0..replicas).map(move |number| replica(shard, number)))
-            })
-            .collect();
-        ClusterNodes::parse(&lines)
-    }
+    use crate::testing::table;
 
     fn names(voters: &Voters) -> Vec<&str> {
         voters.others.iter().map(|member| member.node_id.as_str()).collect()
