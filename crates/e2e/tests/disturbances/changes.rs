@@ -21,6 +21,16 @@ async fn restarts_and_directives_and_users_go_unnoticed() {
     .await;
 }
 
+/// A new agent gives nobody its word for a while, and of two replicas one at least has to.
+#[tokio::test]
+async fn a_restart_of_two_replicas_goes_unnoticed() {
+    world::run("changes-two", async |world| {
+        world.witnessed_cluster("calm", json!({"shards": 1, "replicas": 2})).await;
+        unnoticed(world, "calm", Change::Restart).await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_newer_release_goes_unnoticed() {
     world::run("changes-image", async |world| {
